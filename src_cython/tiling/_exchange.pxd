@@ -1,0 +1,1 @@
+# Loads of transfer lists. Nothing is for cimport.

@@ -1,0 +1,134 @@
+"""Exact tensor layouts over tiles: shards, storage orders, and the transfers between two tilings.
+
+The rooms, one way through (each module imports only from those before it)::
+
+    errors, layout   what a tensor's layout is                      TensorType, OwnerMap, CoordinateMapping
+    ownership        which tile owns which region                   enumerate_shards
+    storage          where an element of a shard lives              StorageMap
+    regions, runs    who needs what of whom; the kernel for it
+    copying          which bytes go from which tile to which        plan_copy
+    counting         how many, and how bad the busiest tile is      count_copy
+    exchange         several copies together                        ExchangePhase
+    midgraph, buildlog   compiler dumps and logs                    parse_midgraph, read_log
+    report, cli      tables for people
+
+The border to the compiled modules: `regions.retile` (copies), `ownership.resolve` (types) and the methods of `StorageMap`
+check and normalise what a caller gives, once; the kernels in `_partition`, `_ownership`, `_storage`, `_copy` and
+`_exchange` get C-contiguous int32 and int64 columns of the right sizes and trust them.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from .copying import CopyPlan, LocalRuns, Spans, Transfers, plan_copy
+from .counting import CopyCount, count_copy
+from .errors import (
+    AlignmentError,
+    BufferShapeError,
+    CopyError,
+    DumpError,
+    FieldError,
+    LayoutError,
+    OrderError,
+    OwnerError,
+    PolicyError,
+    SizeError,
+    TilingError,
+    TooManyTransfersError,
+)
+from .exchange import ExchangePhase
+from .layout import (
+    F8F143,
+    F16,
+    F32,
+    LINEAR,
+    ROW_MAJOR,
+    Amp,
+    AxisTiling,
+    AxisView,
+    BlockMajor,
+    CoordinateMapping,
+    ElementOrder,
+    Layout,
+    OwnerMap,
+    Precision,
+    TensorAxis,
+    TensorFormat,
+    TensorTiling,
+    TensorType,
+)
+from .ownership import ShardTable, enumerate_shards
+from .storage import StorageMap
+
+if TYPE_CHECKING:
+    from .buildlog import BuildLog, parse_log, read_log
+    from .midgraph import MidGraph, parse_midgraph
+
+__version__ = "0.1.0"
+
+# What readers of dumps and logs need (a parser generator) is imported when it is first asked for.
+_LAZY = {
+    "BuildLog": "buildlog",
+    "MidGraph": "midgraph",
+    "parse_log": "buildlog",
+    "parse_midgraph": "midgraph",
+    "read_log": "buildlog",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(import_module(f".{_LAZY[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+__all__ = [
+    "F8F143",
+    "F16",
+    "F32",
+    "LINEAR",
+    "ROW_MAJOR",
+    "AlignmentError",
+    "Amp",
+    "AxisTiling",
+    "AxisView",
+    "BlockMajor",
+    "BufferShapeError",
+    "BuildLog",
+    "CoordinateMapping",
+    "CopyCount",
+    "CopyError",
+    "CopyPlan",
+    "DumpError",
+    "ElementOrder",
+    "ExchangePhase",
+    "FieldError",
+    "Layout",
+    "LayoutError",
+    "LocalRuns",
+    "MidGraph",
+    "OrderError",
+    "OwnerError",
+    "OwnerMap",
+    "PolicyError",
+    "Precision",
+    "ShardTable",
+    "SizeError",
+    "Spans",
+    "StorageMap",
+    "TensorAxis",
+    "TensorFormat",
+    "TensorTiling",
+    "TensorType",
+    "TilingError",
+    "TooManyTransfersError",
+    "Transfers",
+    "count_copy",
+    "enumerate_shards",
+    "parse_log",
+    "parse_midgraph",
+    "plan_copy",
+    "read_log",
+]

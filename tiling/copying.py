@@ -1,0 +1,239 @@
+"""Copies: which bytes go from which tile to which, as a list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from . import _storage
+from .errors import AlignmentError, TooManyTransfersError
+from .layout import CoordinateMapping, OwnerMap, TensorType
+from .ownership import Int32, Int64, check_rows
+from .regions import Retile, Staging, retile
+from .runs import runs
+from .storage import digit_table
+
+
+@dataclass(frozen=True, slots=True)
+class Transfers:
+    """A transfer list, as columns in CSR form: n transfers to m destinations, by source tile, then source offset.
+
+    Attributes
+    ----------
+    source_tile : (n,) int32
+    source_offset, bytes : (n,) int64
+        Bytes; offsets are into the tile's buffer (or its staging buffer).
+    destination_start : (n + 1,) int64
+        Transfer i goes to rows `destination_start[i]` to `destination_start[i + 1]` of the destination columns.
+    destination_tile : (m,) int32
+        Ascending within a transfer.
+    destination_offset : (m,) int64
+    """
+
+    source_tile: Int32
+    source_offset: Int64
+    bytes: Int64
+    destination_start: Int64
+    destination_tile: Int32
+    destination_offset: Int64
+
+    def __len__(self) -> int:
+        return len(self.source_tile)
+
+    def __repr__(self) -> str:
+        return f"Transfers({len(self)} to {len(self.destination_tile)} destinations, {int(self.bytes.sum())} bytes)"
+
+
+@dataclass(frozen=True, slots=True)
+class LocalRuns:
+    """Copies inside a tile, as columns of n rows: by tile, source offset, destination offset; all in bytes."""
+
+    tile: Int32
+    source_offset: Int64
+    bytes: Int64
+    destination_offset: Int64
+
+    def __len__(self) -> int:
+        return len(self.tile)
+
+    def __repr__(self) -> str:
+        return f"LocalRuns({len(self)}, {int(self.bytes.sum())} bytes)"
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """Byte spans of tiles' buffers, as columns of n rows: by tile, then offset."""
+
+    tile: Int32
+    offset: Int64
+    bytes: Int64
+
+    def __len__(self) -> int:
+        return len(self.tile)
+
+    def __repr__(self) -> str:
+        return f"Spans({len(self)}, {int(self.bytes.sum())} bytes)"
+
+
+@dataclass(frozen=True)
+class CopyPlan:
+    """What a copy does: transfers between tiles, runs inside tiles, and spans to zero.
+
+    Attributes
+    ----------
+    transfers : Transfers
+    local : LocalRuns
+    staging : "none", "source", "destination" or "both"
+        As resolved.
+    device_tiles : int
+    """
+
+    retile: Retile = field(repr=False)
+    transfers: Transfers
+    local: LocalRuns
+
+    @property
+    def staging(self) -> Staging:
+        return self.retile.staging
+
+    @property
+    def device_tiles(self) -> int:
+        return self.retile.device_tiles
+
+    @property
+    def source(self) -> TensorType:
+        return self.retile.source.type
+
+    @property
+    def destination(self) -> TensorType:
+        return self.retile.destination.type
+
+    @cached_property
+    def zero_fill(self) -> Spans:
+        """What of the destination's buffers nothing writes; empty where the destination is staged."""
+        return _zero_fill(self.retile)
+
+
+def plan_copy(
+    source: TensorType,
+    destination: TensorType,
+    mapping: CoordinateMapping | None = None,
+    *,
+    staging: str = "auto",
+    outside: str = "error",
+    source_owners: OwnerMap | None = None,
+    destination_owners: OwnerMap | None = None,
+    device_tiles: int | None = None,
+    require_aligned: bool = False,
+    max_transfers: int | None = None,
+) -> CopyPlan:
+    """List the transfers that give a tensor a new tiling, order, or both.
+
+    Parameters
+    ----------
+    source, destination : TensorType
+        Of one precision and one rank.
+    mapping : CoordinateMapping, optional
+        Destination coordinate d takes the value at d + offsets, seen through the view; the identity by default.
+    staging : {"auto", "none", "source", "destination", "both"}
+        Which sides go through a row-major buffer; "auto" stages where the orders don't let bytes move directly.
+    outside : {"error", "zero"}
+        What to do with destination coordinates that read outside the source.
+    source_owners, destination_owners : OwnerMap, optional
+    device_tiles : int, optional
+        By default the larger of the tile counts, or more if an embedding names a higher tile.
+    require_aligned : bool
+        Make a transfer whose offsets or size are not multiples of 4 bytes an error.
+    max_transfers : int, optional
+        Refuse a copy with more transfers before anything is listed.
+
+    Raises
+    ------
+    CopyError, TilingError, OrderError, OwnerError, SizeError
+        If the copy is not legal.
+    AlignmentError
+        Naming the first misaligned transfer, with `require_aligned`.
+    TooManyTransfersError
+        With the exact count, if it is over `max_transfers`.
+    """
+    copy = retile(source, destination, mapping, staging=staging, outside=outside, source_owners=source_owners,
+                  destination_owners=destination_owners, device_tiles=device_tiles)  # fmt: skip
+    kernel = runs(copy)
+    count, ends, local, _, misaligned = kernel.count()
+    if max_transfers is not None and count > max_transfers:
+        raise TooManyTransfersError("too many transfers", where="max_transfers", value=count, accepted=f"at most {max_transfers}")
+    check_rows(max(ends, local), "transfers")
+    transfers = Transfers(
+        np.empty(count, np.int32), np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count + 1, np.int64),
+        np.empty(ends, np.int32), np.empty(ends, np.int64),
+    )  # fmt: skip
+    inside = LocalRuns(np.empty(local, np.int32), np.empty(local, np.int64), np.empty(local, np.int64), np.empty(local, np.int64))
+    kernel.fill(
+        transfers.source_tile, transfers.source_offset, transfers.bytes, transfers.destination_start,
+        transfers.destination_tile, transfers.destination_offset,
+        inside.tile, inside.source_offset, inside.bytes, inside.destination_offset,
+    )  # fmt: skip
+    if require_aligned and misaligned:
+        raise _misaligned(transfers, misaligned)
+    return CopyPlan(copy, transfers, inside)
+
+
+def _misaligned(x: Transfers, count: int) -> AlignmentError:
+    ends = x.destination_offset[x.destination_start[:-1]]
+    i = int(np.flatnonzero((x.source_offset | x.bytes | ends) & 3)[0])
+    return AlignmentError(
+        f"{count} transfers are not whole 4-byte words; the first goes from tile {x.source_tile[i]} offset {x.source_offset[i]} "
+        f"to tile {x.destination_tile[x.destination_start[i]]} offset {ends[i]}, {x.bytes[i]} bytes",
+        where=f"transfers[{i}]", accepted="offsets and sizes in multiples of 4",
+    )  # fmt: skip
+
+
+def _zero_fill(copy: Retile) -> Spans:
+    side = copy.destination
+    if side.staged:
+        return Spans(np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int64))
+    owned, rank = side.owned, side.owned.rank
+    if owned.is_linear:
+        tile, start, width = _piece_boxes(side.device, owned.shape, owned.pieces[2], owned.pieces[3])
+        low = np.empty_like(start)
+        high = np.empty_like(start)
+        for axis, (limit, offset) in enumerate(zip(copy.viewed, copy.offsets, strict=True)):
+            low[:, axis] = np.clip(-offset - start[:, axis], 0, width[:, axis])
+            high[:, axis] = np.clip(limit - offset - start[:, axis], 0, width[:, axis])
+        partial = np.flatnonzero((low > 0).any(axis=1) | (high < width).any(axis=1))
+        # A tile's gaps need all its pieces, so that offsets add up.
+        chosen = np.flatnonzero(np.isin(tile, tile[partial]))
+    else:
+        order = np.argsort(side.device, kind="stable")
+        of_tile = owned.classes[0][order].astype(np.int64)
+        tile = side.device[order]
+        low, high, width = (np.empty((len(tile), rank), np.int64) for _ in range(3))
+        for axis, cut in enumerate(owned.cuts):
+            part = of_tile // owned.class_strides[axis] % cut.partitions
+            begin = cut.bounds[0] + copy.offsets[axis]
+            covered = np.clip(copy.viewed[axis] - begin, 0, cut.logical_widths) + copy.carried[axis]
+            low[:, axis] = np.clip(-begin, 0, cut.logical_widths)[part]
+            high[:, axis] = covered[part]
+            width[:, axis] = cut.widths[part]
+        chosen = np.flatnonzero((low > 0).any(axis=1) | (high < width).any(axis=1))
+    rows = (
+        digit_table(side.order, side.type.precision, rank),
+        np.ascontiguousarray(tile[chosen]), np.ascontiguousarray(width[chosen]),
+        np.ascontiguousarray(low[chosen]), np.ascontiguousarray(high[chosen]), owned.itemsize,
+    )  # fmt: skip
+    count = _storage.fill_gaps(*rows, None, None)
+    tiles, spans = np.empty(count, np.int32), np.empty((count, 2), np.int64)
+    _storage.fill_gaps(*rows, tiles, spans)
+    return Spans(tiles, np.ascontiguousarray(spans[:, 0]), np.ascontiguousarray(spans[:, 1]))
+
+
+def _piece_boxes(device: Int32, shape: tuple[int, ...], begin: Int64, ordinal: Int32) -> tuple[Int32, Int64, Int64]:
+    """Device tile (n,), start (n, rank) and widths (n, rank) of a linear tensor's pieces, by device tile."""
+    start = np.stack(np.unravel_index(begin[:-1], shape), axis=1).astype(np.int64)
+    width = np.ones_like(start)
+    width[:, -1] = np.diff(begin)
+    tile = device[ordinal]
+    order = np.argsort(tile, kind="stable")
+    return tile[order], start[order], width[order]

@@ -1,0 +1,86 @@
+"""Errors: what is wrong, where, the value that was given, and what would be accepted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class LayoutError(ValueError):
+    """Anything a caller can get wrong.
+
+    Attributes
+    ----------
+    what : str
+        What is wrong, in words.
+    where : str
+        The field, axis, shard or position that is meant (a path such as ``format.layout.tiling.axes[0]``), or "".
+    value : object
+        The value that was given, when there is one.
+    accepted : str
+        What would have been accepted, when that can be said.
+    """
+
+    def __init__(self, what: str, *, where: str = "", value: Any = None, accepted: str = "") -> None:
+        self.what, self.where, self.value, self.accepted = what, where, value, accepted
+        super().__init__(what)
+
+    def __str__(self) -> str:
+        text = f"{self.where}: {self.what}" if self.where else self.what
+        if self.value is not None:
+            shown = repr(self.value)
+            text += f", got {shown if len(shown) <= 120 else shown[:117] + '...'}"
+        return f"{text}; accepted: {self.accepted}" if self.accepted else text
+
+    def under(self, prefix: str) -> LayoutError:
+        """Prefix the position, for errors of a part seen from its whole; returns itself."""
+        joint = "" if not self.where or self.where.startswith("[") else "."
+        self.where = f"{prefix}{joint}{self.where}"
+        return self
+
+
+class FieldError(LayoutError):
+    """A field of a value type, or of its JSON form: wrong type, out of range, unknown, missing."""
+
+
+class TilingError(LayoutError):
+    """A tiling that does not fit its tensor: axes, tile counts, strides, groups, padding, Linear."""
+
+
+class OrderError(LayoutError):
+    """An element order whose needs a shard does not meet."""
+
+
+class OwnerError(LayoutError):
+    """An owner map that does not fit its tiling or the device."""
+
+
+class CopyError(LayoutError):
+    """Source, destination and mapping of a copy that do not go together."""
+
+
+class AlignmentError(CopyError):
+    """A transfer that is not whole 4-byte words, where `require_aligned` was asked for."""
+
+
+class TooManyTransfersError(CopyError):
+    """A copy whose exact transfer count is over `max_transfers`."""
+
+
+class SizeError(LayoutError):
+    """A size that does not fit: elements and bytes to 2^63-1, tile numbers to 2^31-1."""
+
+
+class BufferShapeError(LayoutError):
+    """An array with the wrong dtype, rank, size or memory layout."""
+
+
+class DumpError(LayoutError):
+    """A dump or log that does not parse. `line` and `column` count from 1."""
+
+    def __init__(self, what: str, *, line: int, column: int, value: Any = None, accepted: str = "") -> None:
+        self.line, self.column = line, column
+        super().__init__(what, where=f"line {line}, column {column}", value=value, accepted=accepted)
+
+
+class PolicyError(CopyError):
+    """A copy policy that is read from dumps but not planned."""

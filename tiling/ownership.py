@@ -1,0 +1,395 @@
+"""Ownership: which tile owns which region of a tensor, and how many bytes.
+
+:func:`resolve` checks a type once and keeps what follows from it; :func:`enumerate_shards` lists its shards. Everything
+downstream works from the columns made here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _ownership, _partition
+from .errors import OrderError, OwnerError, SizeError, TilingError
+from .layout import MAX_SIZE, MAX_TILES, AxisTiling, ElementOrder, OwnerMap, Precision, TensorType
+
+Int32 = NDArray[np.int32]
+Int64 = NDArray[np.int64]
+
+MAX_RANK = 32
+IDENTITY = OwnerMap()
+
+
+@dataclass(frozen=True, slots=True)
+class ShardTable:
+    """The shards of a tensor, as columns; n shards of rank r, by ordinal, then by piece.
+
+    Attributes
+    ----------
+    tile : (n,) int32
+        The device tile that owns the shard.
+    start, logical_end, physical_end : (n, r) int64
+        Half-open bounds in elements of the tensor; the physical end is with the padding that the tiling adds.
+    bytes, offset : (n,) int64
+        The shard's physical size, and its offset in its tile's buffer.
+    tile_bytes : (device tiles,) int64
+        The size of each device tile's buffer.
+    """
+
+    tile: Int32
+    start: Int64
+    logical_end: Int64
+    physical_end: Int64
+    bytes: Int64
+    offset: Int64
+    tile_bytes: Int64
+
+    def __len__(self) -> int:
+        return len(self.tile)
+
+    def __repr__(self) -> str:
+        return f"ShardTable({len(self)} shards on {len(self.tile_bytes)} tiles, {int(self.bytes.sum())} bytes)"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AxisCut:
+    """One axis of one tiling: `bounds` is (3, partitions): start, logical end, physical end of each, in elements."""
+
+    extent: int
+    bounds: Int64
+    stride: int = 1
+
+    @property
+    def partitions(self) -> int:
+        return self.bounds.shape[1]
+
+    @property
+    def widths(self) -> Int64:
+        """Physical widths (partitions,)."""
+        return np.subtract(self.bounds[2], self.bounds[0])
+
+    @property
+    def logical_widths(self) -> Int64:
+        """Logical widths (partitions,)."""
+        return np.subtract(self.bounds[1], self.bounds[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Ownership:
+    """What follows from a type's tiling alone: how each axis is cut, and which ordinal owns which combination.
+
+    For a linear tensor `cuts` has each axis whole, and `grain` its elements that are never cut apart; otherwise `grain`
+    is 0. A *class* is a combination of partition coordinates; tiles of one class are replicas.
+    """
+
+    shape: tuple[int, ...]
+    itemsize: int
+    tile_count: int
+    replicas: int
+    cuts: tuple[AxisCut, ...]
+    grain: int
+
+    @property
+    def is_linear(self) -> bool:
+        return self.grain > 0
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @cached_property
+    def class_strides(self) -> tuple[int, ...]:
+        """What one partition of each axis adds to the class number (the last axis is the fastest)."""
+        strides, stride = [], 1
+        for cut in reversed(self.cuts):
+            strides.append(stride)
+            stride *= cut.partitions
+        return tuple(reversed(strides))
+
+    @cached_property
+    def classes(self) -> tuple[Int32, Int64, Int32]:
+        """The class of each ordinal (tile_count,), and CSR: rows (classes + 1,) into ordinals (tile_count,), ascending.
+
+        A linear tensor has one class per tile.
+        """
+        of_tile = np.empty(self.tile_count, np.int32)
+        row = np.empty(self.tile_count // self.replicas + 1, np.int64)
+        tiles = np.empty(self.tile_count, np.int32)
+        axes = [(cut.stride, cut.partitions, s) for cut, s in zip(self.cuts, self.class_strides, strict=True) if cut.partitions > 1]
+        if self.is_linear:
+            axes = [(1, self.tile_count, 1)]
+        bad = _ownership.fill_classes(np.array(axes, np.int64).reshape(-1, 3), self.replicas, of_tile, row, tiles)
+        if bad >= 0:
+            at = tuple(bad // s % cut.partitions for cut, s in zip(self.cuts, self.class_strides, strict=True))
+            raise TilingError(
+                f"the tile strides do not reach every partition equally: partition {at} does not occur on {self.replicas} tiles",
+                where="tiling.axes", value=[cut.stride for cut in self.cuts if cut.partitions > 1],
+                accepted="strides with which every combination of partitions occurs exactly `replicas` times",
+            )  # fmt: skip
+        return of_tile, row, tiles
+
+    @cached_property
+    def pieces(self) -> tuple[Int64, Int64, Int64, Int32]:
+        """A linear tensor's row pieces.
+
+        First element of each tile's interval (tiles + 1,), number of pieces before each tile (tiles + 1,), first element
+        of each piece (pieces + 1,), and the ordinal that owns it (pieces,).
+        """
+        begin, first = np.empty(self.tile_count + 1, np.int64), np.empty(self.tile_count + 1, np.int64)
+        count = _ownership.count_pieces(
+            prod(self.shape) // self.grain, self.grain, self.tile_count, self.shape[-1], begin, first
+        )
+        check_rows(count, "shards of the linear tiling")
+        piece_begin, ordinal = np.empty(count + 1, np.int64), np.empty(count, np.int32)
+        _ownership.fill_pieces(begin, first, self.shape[-1], piece_begin, ordinal)
+        return begin, first, piece_begin, ordinal
+
+
+def check_rows(rows: int, what: str) -> None:
+    """Refuse tables that no machine holds, before anything is allocated."""
+    if rows >= MAX_TILES:
+        raise SizeError(f"too many {what} for a list", value=rows, accepted="fewer than 2^31-1")
+
+
+@lru_cache(maxsize=4096)
+def _cut_axis(extent: int, tiling: AxisTiling, where: str) -> Int64:
+    """The (3, partitions) bounds of one axis; errors name `where`."""
+    parts, groups, block = tiling.partitions, tiling.padding_groups, tiling.block_size
+    if parts % groups:
+        raise TilingError("the padding groups do not divide the partitions", where=f"{where}.padding_groups", value=groups,
+                          accepted=f"divisors of {parts}")  # fmt: skip
+    if extent % groups:
+        raise TilingError("the padding groups do not divide the extent", where=f"{where}.padding_groups", value=groups,
+                          accepted=f"divisors of {extent}")  # fmt: skip
+    if tiling.padding_multiple % block:
+        raise TilingError("the padded axis is not whole blocks", where=f"{where}.padding_multiple",
+                          value=tiling.padding_multiple, accepted=f"multiples of block_size {block}")  # fmt: skip
+    logical, per_group = extent // groups, parts // groups
+    padded = -(-logical // tiling.padding_multiple) * tiling.padding_multiple
+    widest = -(-(padded // block) // per_group) * block
+    widest = -(-widest // tiling.shard_padding_multiple) * tiling.shard_padding_multiple
+    if (groups + 1) * max(padded, widest) + widest > MAX_SIZE:
+        raise SizeError("the padded axis is too long", where=where, value=groups * padded, accepted="at most 2^63-1 elements")
+    bounds = np.empty((3, parts), np.int64)
+    _partition.fill_bounds(
+        logical, groups, per_group, block, padded // block, tiling.shard_padding_multiple, bounds[0], bounds[1], bounds[2]
+    )
+    if tiling.padding == "Reject":
+        if padded != logical:
+            raise TilingError(f"the axis needs padding from {logical} to {padded} elements under Reject",
+                              where=f"{where}.padding_multiple", value=tiling.padding_multiple,
+                              accepted=f'divisors of {logical}, or padding "Zero"')  # fmt: skip
+        padding = np.flatnonzero(bounds[2] - bounds[1])
+        if len(padding):
+            raise TilingError(f"partition {padding[0]} needs padding under Reject", where=f"{where}.shard_padding_multiple",
+                              value=tiling.shard_padding_multiple,
+                              accepted='a divisor of every partition\'s width, or padding "Zero"')  # fmt: skip
+    bounds.flags.writeable = False
+    return bounds
+
+
+@lru_cache(maxsize=4096)
+def _whole(extent: int) -> Int64:
+    bounds = np.array([[0], [extent], [extent]], np.int64)
+    bounds.flags.writeable = False
+    return bounds
+
+
+def _check_linear(type: TensorType) -> None:
+    tiling, axis = type.tiling, type.tiling.axes[0]
+    if len(tiling.axes) > 1:
+        raise TilingError("Linear does not mix with other axes", where="tiling.axes", value=[a.axis for a in tiling.axes],
+                          accepted="Linear alone")  # fmt: skip
+    if not type.shape or prod(type.shape) == 0:
+        raise TilingError("Linear needs rank 1 or more and at least one element", where="shape", value=list(type.shape))
+    for name, value in (("padding_groups", axis.padding_groups), ("shard_padding_multiple", axis.shard_padding_multiple)):
+        if value != 1:
+            raise TilingError("Linear has none", where=f"tiling.axes[0].{name}", value=value, accepted="1")
+    if axis.tile_stride is not None:
+        raise TilingError("Linear has no stride", where="tiling.axes[0].tile_stride", value=axis.tile_stride, accepted="None")
+    if tiling.replicas != 1:
+        raise TilingError("Linear has no replicas", where="tiling.replicas", value=tiling.replicas, accepted="1")
+    if axis.partitions != tiling.tile_count:
+        raise TilingError("tile_count is not what the partitions imply", where="tiling.tile_count", value=tiling.tile_count,
+                          accepted=str(axis.partitions))  # fmt: skip
+    grains, rest = divmod(prod(type.shape), axis.block_size)
+    if rest:
+        raise TilingError(f"the {prod(type.shape)} elements are not whole grains", where="tiling.axes[0].block_size",
+                          value=axis.block_size, accepted=f"divisors of {prod(type.shape)}")  # fmt: skip
+    if grains < tiling.tile_count:
+        raise TilingError(f"fewer grains ({grains}) than tiles", where="tiling.tile_count", value=tiling.tile_count,
+                          accepted=f"at most {grains}")  # fmt: skip
+
+
+@lru_cache(maxsize=1024)
+def resolve(type: TensorType) -> Ownership:
+    """Check that a type's tiling and order fit its shape, and keep what follows from it.
+
+    Raises
+    ------
+    TilingError, OrderError, SizeError
+        Naming the axis or field.
+    """
+    tiling, rank = type.tiling, type.rank
+    if rank > MAX_RANK:
+        raise SizeError("rank too high", where="shape", value=rank, accepted=f"ranks to {MAX_RANK}")
+    if prod(type.shape) * type.precision.itemsize > MAX_SIZE:
+        raise SizeError("the tensor is too large", where="shape", value=list(type.shape), accepted="at most 2^63-1 bytes")
+    if tiling.is_linear:
+        _check_linear(type)
+        cuts = [AxisCut(extent, _whole(extent)) for extent in type.shape]
+        owned = Ownership(type.shape, type.precision.itemsize, tiling.tile_count, 1, tuple(cuts), tiling.axes[0].block_size)
+    else:
+        implied = tiling.replicas * prod(axis.partitions for axis in tiling.axes)
+        if implied != tiling.tile_count:
+            raise TilingError("tile_count is not replicas times the partitions", where="tiling.tile_count",
+                              value=tiling.tile_count, accepted=str(implied))  # fmt: skip
+        cuts = [AxisCut(extent, _whole(extent)) for extent in type.shape]
+        seen: set[int] = set()
+        packed = tiling.replicas
+        for i, axis in enumerate(tiling.axes):
+            where, a = f"tiling.axes[{i}]", axis.axis.resolve(rank)
+            if not 0 <= a < rank:
+                raise TilingError(f"axis out of range for rank {rank}", where=f"{where}.axis", value=axis.axis,
+                                  accepted=f"FromStart 0 to {rank - 1}, FromEnd 1 to {rank}" if rank else "no axes")  # fmt: skip
+            if a in seen:
+                raise TilingError(f"axis {a} is tiled twice", where=f"{where}.axis", value=axis.axis)
+            seen.add(a)
+            bounds = _cut_axis(type.shape[a], axis, where)
+            cuts[a] = AxisCut(type.shape[a], bounds, packed if axis.tile_stride is None else axis.tile_stride)
+            packed *= axis.partitions
+        owned = Ownership(type.shape, type.precision.itemsize, tiling.tile_count, tiling.replicas, tuple(cuts), 0)
+        if prod(int(cut.widths.max()) for cut in cuts) * owned.itemsize > MAX_SIZE:
+            raise SizeError("a shard is too large", where="tiling", value=tiling, accepted="at most 2^63-1 bytes")
+        owned.classes  # noqa: B018  (checks the strides)
+    check_order(type.order, type.precision, owned)
+    return owned
+
+
+def order_needs(order: ElementOrder, precision: Precision) -> tuple[int, int, int, int]:
+    """What a packed order needs of a shard: (row divisor, column divisor, lane divisor, block that the lane divides)."""
+    lane = precision.lane
+    match order.name:
+        case "Left":
+            return 1, lane, 1, 1
+        case "Output":
+            return 1, 16, 1, 1
+        case "TransposedLeft":
+            return lane, 1, 1, 1
+        case "TransposedOutput":
+            return 16, 1, 1, 1
+        case "TransposedRight":
+            return 16, lane, 1, 1
+        case "Matrix":
+            return order.row_block or 1, order.column_block or 1, lane, order.row_block or 1
+        case "TransposedMatrix":
+            return order.column_block or 1, order.row_block or 1, lane, order.row_block or 1
+    return 1, 1, 1, 1
+
+
+def check_order(order: ElementOrder, precision: Precision, owned: Ownership) -> None:
+    """Every shard with a stored element must meet the order's needs."""
+    if order.name == "RowMajor":
+        return
+    if owned.rank < 2:
+        raise OrderError(f"{order} needs rank 2 or more", where="order", value=f"rank {owned.rank}")
+    rows, columns, lane, block = order_needs(order, precision)
+    if owned.is_linear:
+        bounds = owned.pieces[2]
+        widths = [np.ones(1, np.int64)] * (owned.rank - 1) + [np.diff(bounds)]
+    else:
+        widths = [cut.widths for cut in owned.cuts]
+    if any(not width.any() for width in widths):
+        return
+    for axis, divisor, name in ((-2, rows, "rows"), (-1, columns, "columns")):
+        wrong = widths[axis][widths[axis] % divisor != 0]
+        if len(wrong):
+            # A shard that shows it: this width, and the first stored one of every other axis.
+            shown = [int(width[width > 0][0]) for width in widths]
+            shown[axis] = int(wrong[0])
+            raise OrderError(f"{order} of {precision} needs {name} in multiples of {divisor}", where="order",
+                             value=f"a shard of widths {shown}", accepted=f"multiples of {divisor} on axis {axis}")  # fmt: skip
+    if block % lane:
+        raise OrderError(f"{order} of {precision} needs row blocks in multiples of the lane", where="order.row_block",
+                         value=block, accepted=f"multiples of {lane}")  # fmt: skip
+
+
+def device_size(counts: list[tuple[int, OwnerMap | None]], device_tiles: int | None) -> int:
+    """The number of tiles of the device: as given, or the larger of the tile counts and what embeddings name."""
+    needed = max(count for count, _ in counts)
+    if device_tiles is None:
+        named = [max(o.embedding, default=-1) + 1 for _, o in counts if o is not None and o.embedding is not None]
+        device_tiles = max(needed, *named) if named else needed
+    if not needed <= device_tiles <= MAX_TILES:
+        raise OwnerError("too few tiles on the device", where="device_tiles", value=device_tiles, accepted=f"{needed} to 2^31-1")
+    return device_tiles
+
+
+def owner_tiles(owners: OwnerMap | None, tile_count: int, device_tiles: int, where: str = "owners") -> Int32:
+    """The device tile of each ordinal (tile_count,) int32."""
+    owners = IDENTITY if owners is None else owners
+    ordinals = np.arange(tile_count, dtype=np.int64)
+    size = device_tiles if owners.embedding is None else len(owners.embedding)
+    if owners.embedding is not None:
+        if size < tile_count:
+            raise OwnerError("the embedding has fewer entries than the tiling has tiles", where=f"{where}.embedding",
+                             value=size, accepted=f"at least {tile_count}")  # fmt: skip
+        outside = [tile for tile in owners.embedding if tile >= device_tiles]
+        if outside:
+            raise OwnerError("the embedding names a tile that the device does not have", where=f"{where}.embedding",
+                             value=outside[0], accepted=f"tiles 0 to {device_tiles - 1}")  # fmt: skip
+        if len(set(owners.embedding)) < size:
+            raise OwnerError("the embedding names a tile twice", where=f"{where}.embedding", accepted="distinct tiles")
+    if owners.rotation >= size:
+        raise OwnerError("the rotation is too large", where=f"{where}.rotation", value=owners.rotation,
+                         accepted=f"0 to {size - 1}")  # fmt: skip
+    turned = (ordinals + owners.rotation) % size
+    if owners.embedding is None:
+        return turned.astype(np.int32)
+    return np.array(owners.embedding, np.int32)[turned]
+
+
+def enumerate_shards(type: TensorType, owners: OwnerMap | None = None, device_tiles: int | None = None) -> ShardTable:
+    """List a tensor's shards.
+
+    Parameters
+    ----------
+    type : TensorType
+    owners : OwnerMap, optional
+        Where the tiling's ordinals are on the device; the identity by default.
+    device_tiles : int, optional
+        The device's tiles; by default the tile count, or more if an embedding names a higher tile.
+
+    Raises
+    ------
+    TilingError, OrderError, OwnerError, SizeError
+        If the type or the owner map is not legal.
+    """
+    owned = resolve(type)
+    device_tiles = device_size([(owned.tile_count, owners)], device_tiles)
+    device = owner_tiles(owners, owned.tile_count, device_tiles)
+    rank = owned.rank
+    count = len(owned.pieces[3]) if owned.is_linear else owned.tile_count
+    tile = np.empty(count, np.int32)
+    start, logical_end = np.empty((count, rank), np.int64), np.empty((count, rank), np.int64)
+    size, offset = np.empty(count, np.int64), np.empty(count, np.int64)
+    tile_bytes = np.zeros(device_tiles, np.int64)
+    if owned.is_linear:
+        _, _, piece_begin, ordinal = owned.pieces
+        shape = np.array(owned.shape, np.int64)
+        _ownership.fill_linear_shards(shape, piece_begin, ordinal, device, owned.itemsize, tile, start, logical_end,
+                                      size, offset, tile_bytes)  # fmt: skip
+        return ShardTable(tile, start, logical_end, logical_end.copy(), size, offset, tile_bytes)
+    physical_end = np.empty((count, rank), np.int64)
+    axes, first = [], 0
+    for cut in owned.cuts:
+        axes.append((cut.stride, cut.partitions, first))
+        first += cut.partitions
+    bounds = np.concatenate([cut.bounds for cut in owned.cuts], axis=1) if rank else np.empty((3, 0), np.int64)
+    _ownership.fill_shards(np.array(axes, np.int64).reshape(-1, 3), bounds, device, owned.itemsize, tile, start, logical_end,
+                           physical_end, size, offset, tile_bytes)  # fmt: skip
+    return ShardTable(tile, start, logical_end, physical_end, size, offset, tile_bytes)

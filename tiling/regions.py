@@ -1,0 +1,264 @@
+"""Regions: who needs what of whom. One copy, checked and laid out as the kernels take it.
+
+Along every axis the partitions of the two sides are overlaid into *segments*: stretches that one source partition holds
+and one destination partition takes. Regions are products of segments, so these few rows say everything; no region is
+ever listed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, Literal
+
+import numpy as np
+
+from . import _partition
+from .errors import CopyError, SizeError
+from .layout import MAX_SIZE, ROW_MAJOR, CoordinateMapping, ElementOrder, OwnerMap, TensorType, _choice, _instance
+from .ownership import AxisCut, Int32, Int64, Ownership, device_size, owner_tiles, resolve
+
+Staging = Literal["none", "source", "destination", "both"]
+
+STAGINGS: Final = ("auto", "none", "source", "destination", "both")
+IDENTITY: Final = CoordinateMapping()
+
+# Columns of a segment row; see Segment in _copy.pxd.
+X0, X1, Y0, PART, Z0, ZSTEP = range(6)
+
+
+def resolve_staging(source: TensorType, destination: TensorType, staging: str) -> Staging:
+    """What `auto` means for these two orders; other names stand for themselves."""
+    _choice(staging, "staging", STAGINGS)
+    if staging != "auto":
+        return staging  # type: ignore[return-value]
+    a, b = source.order, destination.order
+    if a == b:
+        return "none"
+    if a.lanes_along is not None and a.lanes_along == b.lanes_along and source.precision.itemsize < 4:
+        return "none"
+    if b.name == "RowMajor":
+        return "source"
+    return "destination" if a.name == "RowMajor" else "both"
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One side of a copy as transfers see it: staged sides are row-major with logical widths."""
+
+    owned: Ownership
+    type: TensorType
+    staged: bool
+    device: Int32  # the device tile of each ordinal
+    device_tiles: int
+
+    @property
+    def order(self) -> ElementOrder:
+        return ROW_MAJOR if self.staged else self.type.order
+
+    @cached_property
+    def widths(self) -> list[Int64]:
+        """Stored widths of each axis' partitions."""
+        return [cut.logical_widths if self.staged else cut.widths for cut in self.owned.cuts]
+
+    @cached_property
+    def class_of_tile(self) -> Int32:
+        """The class that each device tile holds, or -1: (device tiles,)."""
+        held = np.full(self.device_tiles, -1, np.int32)
+        held[self.device] = self.owned.classes[0]
+        return held
+
+    @cached_property
+    def groups(self) -> tuple[Int64, Int32]:
+        """CSR of each class' device tiles, ascending."""
+        of_tile, row, ordinals = self.owned.classes
+        tiles = self.device[ordinals]
+        if self.owned.replicas > 1:
+            tiles = tiles[np.lexsort((tiles, of_tile[ordinals]))]
+        return row, tiles
+
+
+@dataclass(frozen=True, eq=False)
+class Retile:
+    """One copy, checked, with everything that the kernels need of it.
+
+    `segments[a]` are axis a's overlay rows (see `Segment` in `_copy.pxd`), `rows[a]` where each source partition's begin;
+    `carried[a]` the padding elements that segments carry into each destination partition. With a view, the coordinate of
+    one destination axis (`joint`) is a sum over two source axes; `joint_segments` overlays it.
+    """
+
+    source: Side
+    destination: Side
+    staging: Staging
+    mapping: CoordinateMapping
+    viewed: tuple[int, ...]
+    device_tiles: int
+    rows: list[Int64]
+    segments: list[Int64]
+    carried: list[Int64]
+    joint: int
+    joint_segments: Int64
+
+    @property
+    def itemsize(self) -> int:
+        return self.source.owned.itemsize
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        return self.mapping.offsets or (0,) * len(self.viewed)
+
+
+def _overlay(source: Int64, destination: Int64, offset: int, share: bool) -> tuple[Int64, Int64, Int64]:
+    """Rows, segments and carried padding of two (3, partitions) bounds; see `_partition.fill_overlay`."""
+    rows = np.empty(source.shape[1] + 1, np.int64)
+    segments = np.zeros((source.shape[1] + destination.shape[1], 6), np.int64)
+    carried = np.empty(destination.shape[1], np.int64)
+    count = _partition.fill_overlay(source, destination, offset, share, rows, segments, carried)
+    return rows, segments[:count], carried
+
+
+def _split_overlay(source: AxisCut, destination: AxisCut, offset: int, factor: int, width: int) -> tuple[Int64, Int64]:
+    """A forward view's split axis: source coordinate h*width + v meets destination coordinate v - offset.
+
+    h goes to the joint coordinate. The destination's partitions are laid out `factor` times, once per h.
+    """
+    parts = destination.partitions
+    low, high = (np.clip(bound + offset, 0, width) for bound in destination.bounds[:2])
+    h = np.repeat(np.arange(factor, dtype=np.int64), parts)
+    bounds = np.ascontiguousarray([np.tile(low, factor) + h * width, np.tile(high, factor) + h * width, np.tile(high, factor) + h * width])
+    rows, segments, _ = _overlay(source.bounds, bounds, 0, False)
+    owner = np.repeat(np.arange(source.partitions), np.diff(rows))
+    head, part = np.divmod(segments[:, PART], parts)
+    segments[:, Y0] = segments[:, X0] + source.bounds[0][owner] - head * width - offset - destination.bounds[0][part]
+    segments[:, PART] = part
+    segments[:, Z0] = head
+    return rows, segments
+
+
+def _merged_overlay(source: AxisCut, destination: AxisCut, offset: int, factor: int, width: int) -> tuple[Int64, Int64]:
+    """A reversed view's merge axis: source coordinate m*factor + h meets destination coordinate m - offset.
+
+    h * width goes to the joint coordinate, so every coordinate is a segment of its own.
+    """
+    merged = np.arange(source.extent, dtype=np.int64)
+    m, h = np.divmod(merged, factor)
+    whole = np.array([[0], [source.extent // factor], [source.extent // factor]], np.int64)
+    _, over, _ = _overlay(whole, destination.bounds, offset, False)
+    at = np.searchsorted(over[:, X1], m, side="right")
+    held = at < len(over)
+    held[held] = over[at[held], X0] <= m[held]
+    filled = source.logical_widths > 0
+    starts, owners = source.bounds[0][filled], np.flatnonzero(filled)
+    merged, m, h, at = merged[held], m[held], h[held], at[held]
+    owner = owners[np.searchsorted(starts, merged, side="right") - 1]
+    x = merged - source.bounds[0][owner]
+    segments = np.zeros((len(x), 6), np.int64)
+    segments[:, X0], segments[:, X1] = x, x + 1
+    segments[:, Y0] = over[at, Y0] + m - over[at, X0]
+    segments[:, PART] = over[at, PART]
+    segments[:, Z0] = h * width
+    return np.searchsorted(owner, np.arange(source.partitions + 1)).astype(np.int64), segments
+
+
+def _moving(source: AxisCut, step: int) -> tuple[Int64, Int64]:
+    """The source axis that only the joint coordinate depends on: one segment per partition, `step` per coordinate."""
+    filled = source.logical_widths > 0
+    segments = np.zeros((int(filled.sum()), 6), np.int64)
+    segments[:, X1] = source.logical_widths[filled]
+    segments[:, Z0] = source.bounds[0][filled] * step
+    segments[:, ZSTEP] = step
+    return np.concatenate([[0], np.cumsum(filled)]).astype(np.int64), segments
+
+
+def _view_shape(shape: tuple[int, ...], mapping: CoordinateMapping) -> tuple[int, ...]:
+    """The shape that destination coordinates are offset into: the source's, or its view's."""
+    view = mapping.view
+    if view is None:
+        return shape
+    for name, axis in (("split_axis", view.split_axis), ("merge_axis", view.merge_axis)):
+        if axis >= len(shape):
+            raise CopyError("axis out of range", where=f"mapping.view.{name}", value=axis, accepted=f"0 to {len(shape) - 1}")
+    narrow, wide = (view.merge_axis, view.split_axis) if view.reversed else (view.split_axis, view.merge_axis)
+    if shape[narrow] % view.factor:
+        raise CopyError(f"the factor does not divide axis {narrow}", where="mapping.view.factor", value=view.factor,
+                        accepted=f"divisors of {shape[narrow]}")  # fmt: skip
+    viewed = list(shape)
+    viewed[narrow] //= view.factor
+    viewed[wide] *= view.factor
+    return tuple(viewed)
+
+
+def _check_inside(destination: tuple[int, ...], viewed: tuple[int, ...], offsets: tuple[int, ...], outside: str) -> None:
+    for axis, (extent, limit, offset) in enumerate(zip(destination, viewed, offsets, strict=True)):
+        if outside == "error" and 0 not in destination and not 0 <= offset <= limit - extent:
+            raise CopyError(
+                f"axis {axis} of the destination, {offset} to {offset + extent}, reads outside the source's 0 to {limit}",
+                where=f"mapping.offsets[{axis}]", value=offset,
+                accepted=f"0 to {limit - extent}" if extent <= limit else 'outside="zero"',
+            )  # fmt: skip
+        if extent + limit + abs(offset) > MAX_SIZE // 4:
+            raise SizeError("coordinates too large", where=f"mapping.offsets[{axis}]", value=offset, accepted="sums below 2^61")
+
+
+def retile(
+    source: TensorType,
+    destination: TensorType,
+    mapping: CoordinateMapping | None = None,
+    *,
+    staging: str = "auto",
+    outside: str = "error",
+    source_owners: OwnerMap | None = None,
+    destination_owners: OwnerMap | None = None,
+    device_tiles: int | None = None,
+) -> Retile:
+    """Check a copy and overlay its two sides; the arguments are those of :func:`tiling.plan_copy`."""
+    _instance(source, "source", TensorType)
+    _instance(destination, "destination", TensorType)
+    mapping = IDENTITY if mapping is None else mapping
+    _instance(mapping, "mapping", CoordinateMapping)
+    for where, owners in (("source_owners", source_owners), ("destination_owners", destination_owners)):
+        if owners is not None:
+            _instance(owners, where, OwnerMap)
+    _choice(outside, "outside", ("error", "zero"))
+    if source.precision != destination.precision:
+        raise CopyError("a copy does not change precision", where="destination.format.precision",
+                        value=destination.precision, accepted=str(source.precision))  # fmt: skip
+    if source.rank != destination.rank:
+        raise CopyError("the ranks differ", where="destination.shape", value=list(destination.shape), accepted=f"rank {source.rank}")
+    if mapping.offsets and len(mapping.offsets) != source.rank:
+        raise CopyError("wrong number of offsets", where="mapping.offsets", value=list(mapping.offsets),
+                        accepted=f"none, or {source.rank}")  # fmt: skip
+    viewed = _view_shape(source.shape, mapping)
+    offsets = mapping.offsets or (0,) * source.rank
+    _check_inside(destination.shape, viewed, offsets, outside)
+    resolved = resolve_staging(source, destination, staging)
+    a, b = resolve(source), resolve(destination)
+    tiles = device_size([(a.tile_count, source_owners), (b.tile_count, destination_owners)], device_tiles)
+    sides = (
+        Side(a, source, resolved in ("source", "both"), owner_tiles(source_owners, a.tile_count, tiles, "source_owners"), tiles),
+        Side(b, destination, resolved in ("destination", "both"),
+             owner_tiles(destination_owners, b.tile_count, tiles, "destination_owners"), tiles),
+    )  # fmt: skip
+    view = mapping.view
+    share = resolved == "none" and view is None
+    joint, joint_segments = -1, np.empty((0, 6), np.int64)
+    rows: list[Int64] = []
+    segments: list[Int64] = []
+    carried: list[Int64] = []
+    for axis, (cut, other, offset) in enumerate(zip(a.cuts, b.cuts, offsets, strict=True)):
+        carry = np.zeros(other.partitions, np.int64)
+        if view is None or axis not in (view.split_axis, view.merge_axis):
+            row, over, carry = _overlay(cut.bounds, other.bounds, offset, share)
+        elif axis == (view.split_axis if view.reversed else view.merge_axis):
+            joint = axis
+            row, over = _moving(cut, 1 if view.reversed else view.factor)
+            whole = np.array([[0], [viewed[axis]], [viewed[axis]]], np.int64)
+            joint_segments = _overlay(whole, other.bounds, offset, False)[1]
+        elif view.reversed:
+            row, over = _merged_overlay(cut, other, offset, view.factor, source.shape[view.split_axis])
+        else:
+            row, over = _split_overlay(cut, other, offset, view.factor, viewed[axis])
+        rows.append(row)
+        segments.append(over)
+        carried.append(carry)
+    return Retile(*sides, resolved, mapping, viewed, tiles, rows, segments, carried, joint, joint_segments)
