@@ -18,7 +18,12 @@ BUILD_DIR = os.path.join("build", "cython-debug" if DEBUG else "cython")
 extensions = cythonize(
     [
         Extension("tiling.*", ["src_cython/tiling/*.pyx"], extra_compile_args=COMPILE + FLAGS, extra_link_args=FLAGS),
-        Extension("tiling._cyutility", ["src_cython/tiling/_cyutility.c"], extra_compile_args=COMPILE + FLAGS, extra_link_args=FLAGS),
+        Extension(
+            "tiling._cyutility",
+            ["src_cython/tiling/_cyutility.c"],
+            extra_compile_args=COMPILE + FLAGS,
+            extra_link_args=FLAGS,
+        ),
     ],
     include_path=["src_cython"],
     build_dir=BUILD_DIR,

@@ -12,9 +12,9 @@ The rooms, one way through (each module imports only from those before it)::
     midgraph, buildlog   compiler dumps and logs                    parse_midgraph, read_log
     report, cli      tables for people
 
-The border to the compiled modules: `regions.retile` (copies), `ownership.resolve` (types) and the methods of `StorageMap`
-check and normalise what a caller gives, once; the kernels in `_partition`, `_ownership`, `_storage`, `_copy` and
-`_exchange` get C-contiguous int32 and int64 columns of the right sizes and trust them.
+The border to the compiled modules: `regions.retile` (copies), `ownership.resolve` (types) and the methods of
+`StorageMap` check and normalise what a caller gives, once; the kernels in `_partition`, `_ownership`, `_storage`,
+`_copy` and `_exchange` get C-contiguous int32 and int64 columns of the right sizes and trust them.
 """
 
 from __future__ import annotations

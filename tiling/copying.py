@@ -158,23 +158,46 @@ def plan_copy(
     TooManyTransfersError
         With the exact count, if it is over `max_transfers`.
     """
-    copy = retile(source, destination, mapping, staging=staging, outside=outside, source_owners=source_owners,
-                  destination_owners=destination_owners, device_tiles=device_tiles)  # fmt: skip
+    copy = retile(
+        source,
+        destination,
+        mapping,
+        staging=staging,
+        outside=outside,
+        source_owners=source_owners,
+        destination_owners=destination_owners,
+        device_tiles=device_tiles,
+    )
     kernel = runs(copy)
     count, ends, local, _, misaligned = kernel.count()
     if max_transfers is not None and count > max_transfers:
-        raise TooManyTransfersError("too many transfers", where="max_transfers", value=count, accepted=f"at most {max_transfers}")
+        raise TooManyTransfersError(
+            "too many transfers", where="max_transfers", value=count, accepted=f"at most {max_transfers}"
+        )
     check_rows(max(ends, local), "transfers")
     transfers = Transfers(
-        np.empty(count, np.int32), np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count + 1, np.int64),
-        np.empty(ends, np.int32), np.empty(ends, np.int64),
-    )  # fmt: skip
-    inside = LocalRuns(np.empty(local, np.int32), np.empty(local, np.int64), np.empty(local, np.int64), np.empty(local, np.int64))
+        np.empty(count, np.int32),
+        np.empty(count, np.int64),
+        np.empty(count, np.int64),
+        np.empty(count + 1, np.int64),
+        np.empty(ends, np.int32),
+        np.empty(ends, np.int64),
+    )
+    inside = LocalRuns(
+        np.empty(local, np.int32), np.empty(local, np.int64), np.empty(local, np.int64), np.empty(local, np.int64)
+    )
     kernel.fill(
-        transfers.source_tile, transfers.source_offset, transfers.bytes, transfers.destination_start,
-        transfers.destination_tile, transfers.destination_offset,
-        inside.tile, inside.source_offset, inside.bytes, inside.destination_offset,
-    )  # fmt: skip
+        transfers.source_tile,
+        transfers.source_offset,
+        transfers.bytes,
+        transfers.destination_start,
+        transfers.destination_tile,
+        transfers.destination_offset,
+        inside.tile,
+        inside.source_offset,
+        inside.bytes,
+        inside.destination_offset,
+    )
     if require_aligned and misaligned:
         raise _misaligned(transfers, misaligned)
     return CopyPlan(copy, transfers, inside)
@@ -184,10 +207,12 @@ def _misaligned(x: Transfers, count: int) -> AlignmentError:
     ends = x.destination_offset[x.destination_start[:-1]]
     i = int(np.flatnonzero((x.source_offset | x.bytes | ends) & 3)[0])
     return AlignmentError(
-        f"{count} transfers are not whole 4-byte words; the first goes from tile {x.source_tile[i]} offset {x.source_offset[i]} "
+        f"{count} transfers are not whole 4-byte words; the first goes from tile {x.source_tile[i]} "
+        f"offset {x.source_offset[i]} "
         f"to tile {x.destination_tile[x.destination_start[i]]} offset {ends[i]}, {x.bytes[i]} bytes",
-        where=f"transfers[{i}]", accepted="offsets and sizes in multiples of 4",
-    )  # fmt: skip
+        where=f"transfers[{i}]",
+        accepted="offsets and sizes in multiples of 4",
+    )
 
 
 def _zero_fill(copy: Retile) -> Spans:
@@ -220,9 +245,12 @@ def _zero_fill(copy: Retile) -> Spans:
         chosen = np.flatnonzero((low > 0).any(axis=1) | (high < width).any(axis=1))
     rows = (
         digit_table(side.order, side.type.precision, rank),
-        np.ascontiguousarray(tile[chosen]), np.ascontiguousarray(width[chosen]),
-        np.ascontiguousarray(low[chosen]), np.ascontiguousarray(high[chosen]), owned.itemsize,
-    )  # fmt: skip
+        np.ascontiguousarray(tile[chosen]),
+        np.ascontiguousarray(width[chosen]),
+        np.ascontiguousarray(low[chosen]),
+        np.ascontiguousarray(high[chosen]),
+        owned.itemsize,
+    )
     count = _storage.fill_gaps(*rows, None, None)
     tiles, spans = np.empty(count, np.int32), np.empty((count, 2), np.int64)
     _storage.fill_gaps(*rows, tiles, spans)

@@ -61,8 +61,16 @@ def count_copy(
     device_tiles: int | None = None,
 ) -> CopyCount:
     """Count what :func:`tiling.plan_copy` would list, exactly; the arguments are the same."""
-    copy = retile(source, destination, mapping, staging=staging, outside=outside, source_owners=source_owners,
-                  destination_owners=destination_owners, device_tiles=device_tiles)  # fmt: skip
+    copy = retile(
+        source,
+        destination,
+        mapping,
+        staging=staging,
+        outside=outside,
+        source_owners=source_owners,
+        destination_owners=destination_owners,
+        device_tiles=device_tiles,
+    )
     sent, received = np.zeros(copy.device_tiles, np.int64), np.zeros(copy.device_tiles, np.int64)
     transfers, _, local, size, misaligned = runs(copy).count(sent, received)
     return CopyCount(copy, transfers, local, size, misaligned, sent, received)

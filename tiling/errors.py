@@ -37,6 +37,11 @@ class LayoutError(ValueError):
         self.where = f"{prefix}{joint}{self.where}"
         return self
 
+    def within(self, file: str) -> LayoutError:
+        """Prefix the file that the position is in; returns itself."""
+        self.where = f"{file}: {self.where}" if self.where else file
+        return self
+
 
 class FieldError(LayoutError):
     """A field of a value type, or of its JSON form: wrong type, out of range, unknown, missing."""

@@ -31,7 +31,8 @@ class ExchangePhase:
         self.device_tiles: int = max((part.device_tiles for part in self.parts), default=0)
 
     def __repr__(self) -> str:
-        return f"ExchangePhase({len(self.parts)} copies, {self.transfers} transfers, bound {self.endpoint_lower_bound} words)"
+        totals = f"{self.transfers} transfers, bound {self.endpoint_lower_bound} words"
+        return f"ExchangePhase({len(self.parts)} copies, {totals})"
 
     @cached_property
     def transfers(self) -> int:

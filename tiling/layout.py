@@ -111,7 +111,7 @@ class _Variant:
         raise AttributeError(f"{type(self).__name__} is frozen")
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self._key == cast(_Variant, other)._key
+        return type(self) is type(other) and self._key == other._key
 
     def __hash__(self) -> int:
         return self._hash
@@ -243,7 +243,7 @@ class TensorAxis(_Variant):
 
     @property
     def is_linear(self) -> bool:
-        return self._key[0] == "Linear"
+        return self.kind == "Linear"
 
     @property
     def kind(self) -> str:
@@ -320,7 +320,9 @@ class ElementOrder(_Variant):
             _choice(content, "Amp", AMP_ROLES)
             return cls(content)
         if not isinstance(content, Mapping) or len(content) != 1:
-            raise FieldError("wrong fields", where="BlockMajor", value=content, accepted="one of " + ", ".join(BLOCK_KINDS))
+            raise FieldError(
+                "wrong fields", where="BlockMajor", value=content, accepted="one of " + ", ".join(BLOCK_KINDS)
+            )
         ((kind, blocks),) = content.items()
         _choice(kind, "BlockMajor", BLOCK_KINDS)
         return cls(kind, *_content(kind, blocks, ("row_block", "column_block")))
@@ -507,7 +509,11 @@ class TensorType(_Record, frozen=True):
 
         `tile_count` is implied by the partitions and the replicas when it is left out.
         """
-        cuts = tuple(AxisTiling(cast(TensorAxis, a), p) for a, p in axes.items()) if isinstance(axes, Mapping) else tuple(axes)
+        cuts = (
+            tuple(AxisTiling(cast(TensorAxis, a), p) for a, p in axes.items())
+            if isinstance(axes, Mapping)
+            else tuple(axes)
+        )
         if tile_count is None:
             tile_count = replicas
             for cut in cuts:
@@ -516,7 +522,9 @@ class TensorType(_Record, frozen=True):
         return cls(tuple(shape), TensorFormat(precision, Layout(order, tiling, memory_class)))
 
     @classmethod
-    def replicated(cls, shape: Iterable[int], precision: Precision, tiles: int, *, order: ElementOrder = ROW_MAJOR) -> Self:
+    def replicated(
+        cls, shape: Iterable[int], precision: Precision, tiles: int, *, order: ElementOrder = ROW_MAJOR
+    ) -> Self:
         """A tensor that is whole on each of `tiles` tiles."""
         return cls.tiled(shape, precision, order=order, replicas=tiles)
 
@@ -579,7 +587,12 @@ class AxisView(_Record, frozen=True):
         if not isinstance(self.reversed, bool):
             raise FieldError("not a boolean", where="reversed", value=self.reversed, accepted="True, False")
         if self.split_axis == self.merge_axis:
-            raise FieldError("the axes are the same", where="merge_axis", value=self.merge_axis, accepted="an axis other than split_axis")
+            raise FieldError(
+                "the axes are the same",
+                where="merge_axis",
+                value=self.merge_axis,
+                accepted="an axis other than split_axis",
+            )
 
 
 class CoordinateMapping(_Record, frozen=True):

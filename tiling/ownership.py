@@ -65,17 +65,19 @@ class AxisCut:
 
     @property
     def partitions(self) -> int:
-        return self.bounds.shape[1]
+        return int(self.bounds.shape[1])
 
     @property
     def widths(self) -> Int64:
         """Physical widths (partitions,)."""
-        return np.subtract(self.bounds[2], self.bounds[0])
+        widths: Int64 = self.bounds[2] - self.bounds[0]
+        return widths
 
     @property
     def logical_widths(self) -> Int64:
         """Logical widths (partitions,)."""
-        return np.subtract(self.bounds[1], self.bounds[0])
+        widths: Int64 = self.bounds[1] - self.bounds[0]
+        return widths
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,25 +121,31 @@ class Ownership:
         of_tile = np.empty(self.tile_count, np.int32)
         row = np.empty(self.tile_count // self.replicas + 1, np.int64)
         tiles = np.empty(self.tile_count, np.int32)
-        axes = [(cut.stride, cut.partitions, s) for cut, s in zip(self.cuts, self.class_strides, strict=True) if cut.partitions > 1]
+        axes = [
+            (cut.stride, cut.partitions, s)
+            for cut, s in zip(self.cuts, self.class_strides, strict=True)
+            if cut.partitions > 1
+        ]
         if self.is_linear:
             axes = [(1, self.tile_count, 1)]
         bad = _ownership.fill_classes(np.array(axes, np.int64).reshape(-1, 3), self.replicas, of_tile, row, tiles)
         if bad >= 0:
             at = tuple(bad // s % cut.partitions for cut, s in zip(self.cuts, self.class_strides, strict=True))
             raise TilingError(
-                f"the tile strides do not reach every partition equally: partition {at} does not occur on {self.replicas} tiles",
-                where="tiling.axes", value=[cut.stride for cut in self.cuts if cut.partitions > 1],
+                "the tile strides do not reach every partition equally: "
+                f"partition {at} does not occur on {self.replicas} tiles",
+                where="tiling.axes",
+                value=[cut.stride for cut in self.cuts if cut.partitions > 1],
                 accepted="strides with which every combination of partitions occurs exactly `replicas` times",
-            )  # fmt: skip
+            )
         return of_tile, row, tiles
 
     @cached_property
     def pieces(self) -> tuple[Int64, Int64, Int64, Int32]:
         """A linear tensor's row pieces.
 
-        First element of each tile's interval (tiles + 1,), number of pieces before each tile (tiles + 1,), first element
-        of each piece (pieces + 1,), and the ordinal that owns it (pieces,).
+        First element of each tile's interval (tiles + 1,), number of pieces before each tile (tiles + 1,), first
+        element of each piece (pieces + 1,), and the ordinal that owns it (pieces,).
         """
         begin, first = np.empty(self.tile_count + 1, np.int64), np.empty(self.tile_count + 1, np.int64)
         count = _ownership.count_pieces(
@@ -160,34 +168,62 @@ def _cut_axis(extent: int, tiling: AxisTiling, where: str) -> Int64:
     """The (3, partitions) bounds of one axis; errors name `where`."""
     parts, groups, block = tiling.partitions, tiling.padding_groups, tiling.block_size
     if parts % groups:
-        raise TilingError("the padding groups do not divide the partitions", where=f"{where}.padding_groups", value=groups,
-                          accepted=f"divisors of {parts}")  # fmt: skip
+        raise TilingError(
+            "the padding groups do not divide the partitions",
+            where=f"{where}.padding_groups",
+            value=groups,
+            accepted=f"divisors of {parts}",
+        )
     if extent % groups:
-        raise TilingError("the padding groups do not divide the extent", where=f"{where}.padding_groups", value=groups,
-                          accepted=f"divisors of {extent}")  # fmt: skip
+        raise TilingError(
+            "the padding groups do not divide the extent",
+            where=f"{where}.padding_groups",
+            value=groups,
+            accepted=f"divisors of {extent}",
+        )
     if tiling.padding_multiple % block:
-        raise TilingError("the padded axis is not whole blocks", where=f"{where}.padding_multiple",
-                          value=tiling.padding_multiple, accepted=f"multiples of block_size {block}")  # fmt: skip
+        raise TilingError(
+            "the padded axis is not whole blocks",
+            where=f"{where}.padding_multiple",
+            value=tiling.padding_multiple,
+            accepted=f"multiples of block_size {block}",
+        )
     logical, per_group = extent // groups, parts // groups
     padded = -(-logical // tiling.padding_multiple) * tiling.padding_multiple
     widest = -(-(padded // block) // per_group) * block
     widest = -(-widest // tiling.shard_padding_multiple) * tiling.shard_padding_multiple
     if (groups + 1) * max(padded, widest) + widest > MAX_SIZE:
-        raise SizeError("the padded axis is too long", where=where, value=groups * padded, accepted="at most 2^63-1 elements")
+        raise SizeError(
+            "the padded axis is too long", where=where, value=groups * padded, accepted="at most 2^63-1 elements"
+        )
     bounds = np.empty((3, parts), np.int64)
     _partition.fill_bounds(
-        logical, groups, per_group, block, padded // block, tiling.shard_padding_multiple, bounds[0], bounds[1], bounds[2]
+        logical,
+        groups,
+        per_group,
+        block,
+        padded // block,
+        tiling.shard_padding_multiple,
+        bounds[0],
+        bounds[1],
+        bounds[2],
     )
     if tiling.padding == "Reject":
         if padded != logical:
-            raise TilingError(f"the axis needs padding from {logical} to {padded} elements under Reject",
-                              where=f"{where}.padding_multiple", value=tiling.padding_multiple,
-                              accepted=f'divisors of {logical}, or padding "Zero"')  # fmt: skip
+            raise TilingError(
+                f"the axis needs padding from {logical} to {padded} elements under Reject",
+                where=f"{where}.padding_multiple",
+                value=tiling.padding_multiple,
+                accepted=f'divisors of {logical}, or padding "Zero"',
+            )
         padding = np.flatnonzero(bounds[2] - bounds[1])
         if len(padding):
-            raise TilingError(f"partition {padding[0]} needs padding under Reject", where=f"{where}.shard_padding_multiple",
-                              value=tiling.shard_padding_multiple,
-                              accepted='a divisor of every partition\'s width, or padding "Zero"')  # fmt: skip
+            raise TilingError(
+                f"partition {padding[0]} needs padding under Reject",
+                where=f"{where}.shard_padding_multiple",
+                value=tiling.shard_padding_multiple,
+                accepted='a divisor of every partition\'s width, or padding "Zero"',
+            )
     bounds.flags.writeable = False
     return bounds
 
@@ -202,27 +238,48 @@ def _whole(extent: int) -> Int64:
 def _check_linear(type: TensorType) -> None:
     tiling, axis = type.tiling, type.tiling.axes[0]
     if len(tiling.axes) > 1:
-        raise TilingError("Linear does not mix with other axes", where="tiling.axes", value=[a.axis for a in tiling.axes],
-                          accepted="Linear alone")  # fmt: skip
+        raise TilingError(
+            "Linear does not mix with other axes",
+            where="tiling.axes",
+            value=[a.axis for a in tiling.axes],
+            accepted="Linear alone",
+        )
     if not type.shape or prod(type.shape) == 0:
         raise TilingError("Linear needs rank 1 or more and at least one element", where="shape", value=list(type.shape))
-    for name, value in (("padding_groups", axis.padding_groups), ("shard_padding_multiple", axis.shard_padding_multiple)):
+    for name, value in (
+        ("padding_groups", axis.padding_groups),
+        ("shard_padding_multiple", axis.shard_padding_multiple),
+    ):
         if value != 1:
             raise TilingError("Linear has none", where=f"tiling.axes[0].{name}", value=value, accepted="1")
     if axis.tile_stride is not None:
-        raise TilingError("Linear has no stride", where="tiling.axes[0].tile_stride", value=axis.tile_stride, accepted="None")
+        raise TilingError(
+            "Linear has no stride", where="tiling.axes[0].tile_stride", value=axis.tile_stride, accepted="None"
+        )
     if tiling.replicas != 1:
         raise TilingError("Linear has no replicas", where="tiling.replicas", value=tiling.replicas, accepted="1")
     if axis.partitions != tiling.tile_count:
-        raise TilingError("tile_count is not what the partitions imply", where="tiling.tile_count", value=tiling.tile_count,
-                          accepted=str(axis.partitions))  # fmt: skip
+        raise TilingError(
+            "tile_count is not what the partitions imply",
+            where="tiling.tile_count",
+            value=tiling.tile_count,
+            accepted=str(axis.partitions),
+        )
     grains, rest = divmod(prod(type.shape), axis.block_size)
     if rest:
-        raise TilingError(f"the {prod(type.shape)} elements are not whole grains", where="tiling.axes[0].block_size",
-                          value=axis.block_size, accepted=f"divisors of {prod(type.shape)}")  # fmt: skip
+        raise TilingError(
+            f"the {prod(type.shape)} elements are not whole grains",
+            where="tiling.axes[0].block_size",
+            value=axis.block_size,
+            accepted=f"divisors of {prod(type.shape)}",
+        )
     if grains < tiling.tile_count:
-        raise TilingError(f"fewer grains ({grains}) than tiles", where="tiling.tile_count", value=tiling.tile_count,
-                          accepted=f"at most {grains}")  # fmt: skip
+        raise TilingError(
+            f"fewer grains ({grains}) than tiles",
+            where="tiling.tile_count",
+            value=tiling.tile_count,
+            accepted=f"at most {grains}",
+        )
 
 
 @lru_cache(maxsize=1024)
@@ -238,24 +295,36 @@ def resolve(type: TensorType) -> Ownership:
     if rank > MAX_RANK:
         raise SizeError("rank too high", where="shape", value=rank, accepted=f"ranks to {MAX_RANK}")
     if prod(type.shape) * type.precision.itemsize > MAX_SIZE:
-        raise SizeError("the tensor is too large", where="shape", value=list(type.shape), accepted="at most 2^63-1 bytes")
+        raise SizeError(
+            "the tensor is too large", where="shape", value=list(type.shape), accepted="at most 2^63-1 bytes"
+        )
     if tiling.is_linear:
         _check_linear(type)
         cuts = [AxisCut(extent, _whole(extent)) for extent in type.shape]
-        owned = Ownership(type.shape, type.precision.itemsize, tiling.tile_count, 1, tuple(cuts), tiling.axes[0].block_size)
+        owned = Ownership(
+            type.shape, type.precision.itemsize, tiling.tile_count, 1, tuple(cuts), tiling.axes[0].block_size
+        )
     else:
         implied = tiling.replicas * prod(axis.partitions for axis in tiling.axes)
         if implied != tiling.tile_count:
-            raise TilingError("tile_count is not replicas times the partitions", where="tiling.tile_count",
-                              value=tiling.tile_count, accepted=str(implied))  # fmt: skip
+            raise TilingError(
+                "tile_count is not replicas times the partitions",
+                where="tiling.tile_count",
+                value=tiling.tile_count,
+                accepted=str(implied),
+            )
         cuts = [AxisCut(extent, _whole(extent)) for extent in type.shape]
         seen: set[int] = set()
         packed = tiling.replicas
         for i, axis in enumerate(tiling.axes):
             where, a = f"tiling.axes[{i}]", axis.axis.resolve(rank)
             if not 0 <= a < rank:
-                raise TilingError(f"axis out of range for rank {rank}", where=f"{where}.axis", value=axis.axis,
-                                  accepted=f"FromStart 0 to {rank - 1}, FromEnd 1 to {rank}" if rank else "no axes")  # fmt: skip
+                raise TilingError(
+                    f"axis out of range for rank {rank}",
+                    where=f"{where}.axis",
+                    value=axis.axis,
+                    accepted=f"FromStart 0 to {rank - 1}, FromEnd 1 to {rank}" if rank else "no axes",
+                )
             if a in seen:
                 raise TilingError(f"axis {a} is tiled twice", where=f"{where}.axis", value=axis.axis)
             seen.add(a)
@@ -271,7 +340,7 @@ def resolve(type: TensorType) -> Ownership:
 
 
 def order_needs(order: ElementOrder, precision: Precision) -> tuple[int, int, int, int]:
-    """What a packed order needs of a shard: (row divisor, column divisor, lane divisor, block that the lane divides)."""
+    """What an order needs of a shard: (row divisor, column divisor, lane divisor, block that the lane divides)."""
     lane = precision.lane
     match order.name:
         case "Left":
@@ -311,11 +380,19 @@ def check_order(order: ElementOrder, precision: Precision, owned: Ownership) -> 
             # A shard that shows it: this width, and the first stored one of every other axis.
             shown = [int(width[width > 0][0]) for width in widths]
             shown[axis] = int(wrong[0])
-            raise OrderError(f"{order} of {precision} needs {name} in multiples of {divisor}", where="order",
-                             value=f"a shard of widths {shown}", accepted=f"multiples of {divisor} on axis {axis}")  # fmt: skip
+            raise OrderError(
+                f"{order} of {precision} needs {name} in multiples of {divisor}",
+                where="order",
+                value=f"a shard of widths {shown}",
+                accepted=f"multiples of {divisor} on axis {axis}",
+            )
     if block % lane:
-        raise OrderError(f"{order} of {precision} needs row blocks in multiples of the lane", where="order.row_block",
-                         value=block, accepted=f"multiples of {lane}")  # fmt: skip
+        raise OrderError(
+            f"{order} of {precision} needs row blocks in multiples of the lane",
+            where="order.row_block",
+            value=block,
+            accepted=f"multiples of {lane}",
+        )
 
 
 def device_size(counts: list[tuple[int, OwnerMap | None]], device_tiles: int | None) -> int:
@@ -325,7 +402,9 @@ def device_size(counts: list[tuple[int, OwnerMap | None]], device_tiles: int | N
         named = [max(o.embedding, default=-1) + 1 for _, o in counts if o is not None and o.embedding is not None]
         device_tiles = max(needed, *named) if named else needed
     if not needed <= device_tiles <= MAX_TILES:
-        raise OwnerError("too few tiles on the device", where="device_tiles", value=device_tiles, accepted=f"{needed} to 2^31-1")
+        raise OwnerError(
+            "too few tiles on the device", where="device_tiles", value=device_tiles, accepted=f"{needed} to 2^31-1"
+        )
     return device_tiles
 
 
@@ -336,17 +415,26 @@ def owner_tiles(owners: OwnerMap | None, tile_count: int, device_tiles: int, whe
     size = device_tiles if owners.embedding is None else len(owners.embedding)
     if owners.embedding is not None:
         if size < tile_count:
-            raise OwnerError("the embedding has fewer entries than the tiling has tiles", where=f"{where}.embedding",
-                             value=size, accepted=f"at least {tile_count}")  # fmt: skip
+            raise OwnerError(
+                "the embedding has fewer entries than the tiling has tiles",
+                where=f"{where}.embedding",
+                value=size,
+                accepted=f"at least {tile_count}",
+            )
         outside = [tile for tile in owners.embedding if tile >= device_tiles]
         if outside:
-            raise OwnerError("the embedding names a tile that the device does not have", where=f"{where}.embedding",
-                             value=outside[0], accepted=f"tiles 0 to {device_tiles - 1}")  # fmt: skip
+            raise OwnerError(
+                "the embedding names a tile that the device does not have",
+                where=f"{where}.embedding",
+                value=outside[0],
+                accepted=f"tiles 0 to {device_tiles - 1}",
+            )
         if len(set(owners.embedding)) < size:
             raise OwnerError("the embedding names a tile twice", where=f"{where}.embedding", accepted="distinct tiles")
     if owners.rotation >= size:
-        raise OwnerError("the rotation is too large", where=f"{where}.rotation", value=owners.rotation,
-                         accepted=f"0 to {size - 1}")  # fmt: skip
+        raise OwnerError(
+            "the rotation is too large", where=f"{where}.rotation", value=owners.rotation, accepted=f"0 to {size - 1}"
+        )
     turned = (ordinals + owners.rotation) % size
     if owners.embedding is None:
         return turned.astype(np.int32)
@@ -381,8 +469,9 @@ def enumerate_shards(type: TensorType, owners: OwnerMap | None = None, device_ti
     if owned.is_linear:
         _, _, piece_begin, ordinal = owned.pieces
         shape = np.array(owned.shape, np.int64)
-        _ownership.fill_linear_shards(shape, piece_begin, ordinal, device, owned.itemsize, tile, start, logical_end,
-                                      size, offset, tile_bytes)  # fmt: skip
+        _ownership.fill_linear_shards(
+            shape, piece_begin, ordinal, device, owned.itemsize, tile, start, logical_end, size, offset, tile_bytes
+        )
         return ShardTable(tile, start, logical_end, logical_end.copy(), size, offset, tile_bytes)
     physical_end = np.empty((count, rank), np.int64)
     axes, first = [], 0
@@ -390,6 +479,17 @@ def enumerate_shards(type: TensorType, owners: OwnerMap | None = None, device_ti
         axes.append((cut.stride, cut.partitions, first))
         first += cut.partitions
     bounds = np.concatenate([cut.bounds for cut in owned.cuts], axis=1) if rank else np.empty((3, 0), np.int64)
-    _ownership.fill_shards(np.array(axes, np.int64).reshape(-1, 3), bounds, device, owned.itemsize, tile, start, logical_end,
-                           physical_end, size, offset, tile_bytes)  # fmt: skip
+    _ownership.fill_shards(
+        np.array(axes, np.int64).reshape(-1, 3),
+        bounds,
+        device,
+        owned.itemsize,
+        tile,
+        start,
+        logical_end,
+        physical_end,
+        size,
+        offset,
+        tile_bytes,
+    )
     return ShardTable(tile, start, logical_end, physical_end, size, offset, tile_bytes)

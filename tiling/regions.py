@@ -82,9 +82,9 @@ class Side:
 class Retile:
     """One copy, checked, with everything that the kernels need of it.
 
-    `segments[a]` are axis a's overlay rows (see `Segment` in `_copy.pxd`), `rows[a]` where each source partition's begin;
-    `carried[a]` the padding elements that segments carry into each destination partition. With a view, the coordinate of
-    one destination axis (`joint`) is a sum over two source axes; `joint_segments` overlays it.
+    `segments[a]` are axis a's overlay rows (see `Segment` in `_copy.pxd`), `rows[a]` where each source partition's
+    begin; `carried[a]` the padding elements that segments carry into each destination partition. With a view, the
+    coordinate of one destination axis (`joint`) is a sum over two source axes; `joint_segments` overlays it.
     """
 
     source: Side
@@ -125,7 +125,9 @@ def _split_overlay(source: AxisCut, destination: AxisCut, offset: int, factor: i
     parts = destination.partitions
     low, high = (np.clip(bound + offset, 0, width) for bound in destination.bounds[:2])
     h = np.repeat(np.arange(factor, dtype=np.int64), parts)
-    bounds = np.ascontiguousarray([np.tile(low, factor) + h * width, np.tile(high, factor) + h * width, np.tile(high, factor) + h * width])
+    bounds = np.ascontiguousarray(
+        [np.tile(low, factor) + h * width, np.tile(high, factor) + h * width, np.tile(high, factor) + h * width]
+    )
     rows, segments, _ = _overlay(source.bounds, bounds, 0, False)
     owner = np.repeat(np.arange(source.partitions), np.diff(rows))
     head, part = np.divmod(segments[:, PART], parts)
@@ -177,27 +179,38 @@ def _view_shape(shape: tuple[int, ...], mapping: CoordinateMapping) -> tuple[int
         return shape
     for name, axis in (("split_axis", view.split_axis), ("merge_axis", view.merge_axis)):
         if axis >= len(shape):
-            raise CopyError("axis out of range", where=f"mapping.view.{name}", value=axis, accepted=f"0 to {len(shape) - 1}")
+            raise CopyError(
+                "axis out of range", where=f"mapping.view.{name}", value=axis, accepted=f"0 to {len(shape) - 1}"
+            )
     narrow, wide = (view.merge_axis, view.split_axis) if view.reversed else (view.split_axis, view.merge_axis)
     if shape[narrow] % view.factor:
-        raise CopyError(f"the factor does not divide axis {narrow}", where="mapping.view.factor", value=view.factor,
-                        accepted=f"divisors of {shape[narrow]}")  # fmt: skip
+        raise CopyError(
+            f"the factor does not divide axis {narrow}",
+            where="mapping.view.factor",
+            value=view.factor,
+            accepted=f"divisors of {shape[narrow]}",
+        )
     viewed = list(shape)
     viewed[narrow] //= view.factor
     viewed[wide] *= view.factor
     return tuple(viewed)
 
 
-def _check_inside(destination: tuple[int, ...], viewed: tuple[int, ...], offsets: tuple[int, ...], outside: str) -> None:
+def _check_inside(
+    destination: tuple[int, ...], viewed: tuple[int, ...], offsets: tuple[int, ...], outside: str
+) -> None:
     for axis, (extent, limit, offset) in enumerate(zip(destination, viewed, offsets, strict=True)):
         if outside == "error" and 0 not in destination and not 0 <= offset <= limit - extent:
             raise CopyError(
-                f"axis {axis} of the destination, {offset} to {offset + extent}, reads outside the source's 0 to {limit}",
-                where=f"mapping.offsets[{axis}]", value=offset,
+                f"axis {axis} of the destination reads {offset} to {offset + extent}, outside 0 to {limit}",
+                where=f"mapping.offsets[{axis}]",
+                value=offset,
                 accepted=f"0 to {limit - extent}" if extent <= limit else 'outside="zero"',
-            )  # fmt: skip
+            )
         if extent + limit + abs(offset) > MAX_SIZE // 4:
-            raise SizeError("coordinates too large", where=f"mapping.offsets[{axis}]", value=offset, accepted="sums below 2^61")
+            raise SizeError(
+                "coordinates too large", where=f"mapping.offsets[{axis}]", value=offset, accepted="sums below 2^61"
+            )
 
 
 def retile(
@@ -221,13 +234,23 @@ def retile(
             _instance(owners, where, OwnerMap)
     _choice(outside, "outside", ("error", "zero"))
     if source.precision != destination.precision:
-        raise CopyError("a copy does not change precision", where="destination.format.precision",
-                        value=destination.precision, accepted=str(source.precision))  # fmt: skip
+        raise CopyError(
+            "a copy does not change precision",
+            where="destination.format.precision",
+            value=destination.precision,
+            accepted=str(source.precision),
+        )
     if source.rank != destination.rank:
-        raise CopyError("the ranks differ", where="destination.shape", value=list(destination.shape), accepted=f"rank {source.rank}")
+        raise CopyError(
+            "the ranks differ", where="destination.shape", value=list(destination.shape), accepted=f"rank {source.rank}"
+        )
     if mapping.offsets and len(mapping.offsets) != source.rank:
-        raise CopyError("wrong number of offsets", where="mapping.offsets", value=list(mapping.offsets),
-                        accepted=f"none, or {source.rank}")  # fmt: skip
+        raise CopyError(
+            "wrong number of offsets",
+            where="mapping.offsets",
+            value=list(mapping.offsets),
+            accepted=f"none, or {source.rank}",
+        )
     viewed = _view_shape(source.shape, mapping)
     offsets = mapping.offsets or (0,) * source.rank
     _check_inside(destination.shape, viewed, offsets, outside)
@@ -235,10 +258,21 @@ def retile(
     a, b = resolve(source), resolve(destination)
     tiles = device_size([(a.tile_count, source_owners), (b.tile_count, destination_owners)], device_tiles)
     sides = (
-        Side(a, source, resolved in ("source", "both"), owner_tiles(source_owners, a.tile_count, tiles, "source_owners"), tiles),
-        Side(b, destination, resolved in ("destination", "both"),
-             owner_tiles(destination_owners, b.tile_count, tiles, "destination_owners"), tiles),
-    )  # fmt: skip
+        Side(
+            a,
+            source,
+            resolved in ("source", "both"),
+            owner_tiles(source_owners, a.tile_count, tiles, "source_owners"),
+            tiles,
+        ),
+        Side(
+            b,
+            destination,
+            resolved in ("destination", "both"),
+            owner_tiles(destination_owners, b.tile_count, tiles, "destination_owners"),
+            tiles,
+        ),
+    )
     view = mapping.view
     share = resolved == "none" and view is None
     joint, joint_segments = -1, np.empty((0, 6), np.int64)

@@ -27,7 +27,10 @@ def runs(copy: Retile) -> Runs:
     starts = np.cumsum([0, *(len(s) for s in copy.segments)])
     rows = _concatenate([row + start for row, start in zip(copy.rows, starts, strict=False)])
     kinds, storage = _destination_storage(destination)
-    columns = [_with_destination(s, destination, kinds, a) if a != copy.joint else _padded(s) for a, s in enumerate(copy.segments)]
+    columns = [
+        _with_destination(s, destination, kinds, a) if a != copy.joint else _padded(s)
+        for a, s in enumerate(copy.segments)
+    ]
     segments = np.concatenate(columns) if columns else np.empty((0, 8), np.int64)
     joint = _with_destination(copy.joint_segments, destination, kinds, copy.joint) if copy.joint >= 0 else segments[:0]
     of_tile, class_row, ordinals = owned.classes
@@ -39,22 +42,32 @@ def runs(copy: Retile) -> Runs:
     to_linear = None
     groups = destination.groups
     if destination.owned.is_linear:
-        begin, pieces, piece_begin, ordinal = destination.owned.pieces
+        begin, _, piece_begin, ordinal = destination.owned.pieces
         offsets = piece_begin[:-1] - begin[ordinal]
         to_linear = (piece_begin, offsets, destination.order.name == "Output")
         groups = (np.arange(len(ordinal) + 1, dtype=np.int64), destination.device[ordinal])
     return Runs(
         copy.itemsize,
-        (digit_table(source.order, source.type.precision, owned.rank), first, _concatenate(source.widths),
-         np.array(owned.class_strides, np.int64), rows, segments),
+        (
+            digit_table(source.order, source.type.precision, owned.rank),
+            first,
+            _concatenate(source.widths),
+            np.array(owned.class_strides, np.int64),
+            rows,
+            segments,
+        ),
         (source.device[order], of_tile[order], sends[order], source.class_of_tile),
         linear,
         storage,
-        (*groups, destination.class_of_tile, np.array(destination.owned.class_strides, np.int64),
-         np.array([cut.partitions for cut in destination.owned.cuts], np.int64)),
+        (
+            *groups,
+            destination.class_of_tile,
+            np.array(destination.owned.class_strides, np.int64),
+            np.array([cut.partitions for cut in destination.owned.cuts], np.int64),
+        ),
         (copy.joint, joint),
         to_linear,
-    )  # fmt: skip
+    )
 
 
 def _concatenate(arrays: list[Int64]) -> Int64:

@@ -77,14 +77,20 @@ class StorageMap:
         self.widths: tuple[int, ...] = tuple(array.tolist())
         self.bytes: int = prod(self.widths) * precision.itemsize
         if self.bytes > MAX_SIZE or len(array) > MAX_RANK:
-            raise SizeError("the shard is too large", where="widths", value=self.widths, accepted=f"2^63-1 bytes, rank {MAX_RANK}")
+            raise SizeError(
+                "the shard is too large", where="widths", value=self.widths, accepted=f"2^63-1 bytes, rank {MAX_RANK}"
+            )
         if order.name != "RowMajor" and len(array) < 2:
             raise OrderError(f"{order} needs rank 2 or more", where="widths", value=self.widths)
         rows, columns, lane, block = order_needs(order, precision)
         met = block % lane == 0 and (order.name == "RowMajor" or (array[-2] % rows == 0 and array[-1] % columns == 0))
         if self.bytes and not met:
-            raise OrderError(f"{order} of {precision} does not fit the widths", where="widths", value=self.widths,
-                             accepted=f"rows in multiples of {rows}, columns of {columns}, row blocks of {lane}")  # fmt: skip
+            raise OrderError(
+                f"{order} of {precision} does not fit the widths",
+                where="widths",
+                value=self.widths,
+                accepted=f"rows in multiples of {rows}, columns of {columns}, row blocks of {lane}",
+            )
         self._widths = array
         self._table = digit_table(order, precision, len(array))
 
@@ -95,12 +101,18 @@ class StorageMap:
         """Byte offsets (n,) of coordinates (n, rank), in elements from the shard's start; padding included."""
         points = _integers(coordinates, "coordinates", 2)
         if points.shape[1] != len(self.widths):
-            raise BufferShapeError("wrong number of columns", where="coordinates", value=points.shape, accepted=f"(n, {len(self.widths)})")
+            raise BufferShapeError(
+                "wrong number of columns", where="coordinates", value=points.shape, accepted=f"(n, {len(self.widths)})"
+            )
         out = np.empty(len(points), np.int64)
         bad = _storage.fill_offsets(self._table, self._widths, self.precision.itemsize, points, out)
         if bad >= 0:
-            raise BufferShapeError("outside the shard", where=f"coordinates[{bad}]", value=points[bad].tolist(),
-                                   accepted=f"0 <= x < {list(self.widths)}")  # fmt: skip
+            raise BufferShapeError(
+                "outside the shard",
+                where=f"coordinates[{bad}]",
+                value=points[bad].tolist(),
+                accepted=f"0 <= x < {list(self.widths)}",
+            )
         return out
 
     def coordinate(self, offsets: ArrayLike) -> Int64:
@@ -110,8 +122,12 @@ class StorageMap:
         itemsize = self.precision.itemsize
         bad = _storage.fill_coordinates(self._table, self._widths, itemsize, values, self.bytes, out)
         if bad >= 0:
-            raise BufferShapeError("not the offset of an element", where=f"offsets[{bad}]", value=int(values[bad]),
-                                   accepted=f"multiples of {itemsize} below {self.bytes}")  # fmt: skip
+            raise BufferShapeError(
+                "not the offset of an element",
+                where=f"offsets[{bad}]",
+                value=int(values[bad]),
+                accepted=f"multiples of {itemsize} below {self.bytes}",
+            )
         return out
 
     def spans(self, start: ArrayLike, end: ArrayLike) -> Int64:
@@ -121,11 +137,19 @@ class StorageMap:
         """
         low, high = _integers(start, "start", 1), _integers(end, "end", 1)
         if low.shape != high.shape or len(low) != len(self.widths):
-            raise BufferShapeError("wrong rank", where="start, end", value=(low.tolist(), high.tolist()),
-                                   accepted=f"{len(self.widths)} numbers each")  # fmt: skip
+            raise BufferShapeError(
+                "wrong rank",
+                where="start, end",
+                value=(low.tolist(), high.tolist()),
+                accepted=f"{len(self.widths)} numbers each",
+            )
         if (low < 0).any() or (low > high).any() or (high > self._widths).any():
-            raise BufferShapeError("not a box of the shard", where="start, end", value=(low.tolist(), high.tolist()),
-                                   accepted=f"0 <= start <= end <= {list(self.widths)}")  # fmt: skip
+            raise BufferShapeError(
+                "not a box of the shard",
+                where="start, end",
+                value=(low.tolist(), high.tolist()),
+                accepted=f"0 <= start <= end <= {list(self.widths)}",
+            )
         if (low == high).any():
             return np.empty((0, 2), np.int64)
         arguments = (self._table, self._widths, self.precision.itemsize, low, high)
@@ -140,7 +164,11 @@ def _integers(values: Any, where: str, ndim: int) -> NDArray[np.int64]:
     if array.size == 0 and not isinstance(values, np.ndarray):
         array = array.astype(np.int64).reshape(array.shape if array.ndim == ndim else (0,) * ndim)
     if array.dtype.kind not in "iu" or array.dtype == np.uint64:
-        raise BufferShapeError("not signed integers", where=where, value=str(array.dtype), accepted="int64, or what casts to it safely")
+        raise BufferShapeError(
+            "not signed integers", where=where, value=str(array.dtype), accepted="int64, or what casts to it safely"
+        )
     if array.ndim != ndim:
-        raise BufferShapeError("wrong number of dimensions", where=where, value=array.shape, accepted=f"{ndim} dimensions")
+        raise BufferShapeError(
+            "wrong number of dimensions", where=where, value=array.shape, accepted=f"{ndim} dimensions"
+        )
     return np.ascontiguousarray(array, np.int64)

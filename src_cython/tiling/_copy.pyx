@@ -15,7 +15,7 @@ from ._storage cimport load_digits
 
 
 cdef void write_transfers(Walk* w, int64_t remote, int64_t first, int64_t last) noexcept nogil:
-    """One run to tiles first..last of the groups' list (those that don't hold the source), cut at the longest message."""
+    """One run to the tiles first..last of the groups that don't hold the source, cut at the longest message."""
     cdef Sink* s = w.sink
     cdef const Problem* p = w.p
     cdef int64_t left = w.run_length * p.itemsize, source = w.run_source * p.itemsize
@@ -250,8 +250,8 @@ cdef void line(Walk* w, int64_t source) noexcept nogil:
         if p.joint >= 0 and not settle_joint(w, w.joint + s.z0):
             continue
         strides = p.strides + (w.kind + s.kind) * p.rank
-        stretch(w, axis, source + low - begin, settled_offset(w, strides, axis, axis), strides, s.y0 + low - s.x0, high - low,
-                w.group + s.group)
+        stretch(w, axis, source + low - begin, settled_offset(w, strides, axis, axis), strides, s.y0 + low - s.x0,
+                high - low, w.group + s.group)
         w.group = group
         w.kind = kind
         w.base = base
@@ -278,7 +278,8 @@ cdef bint plane(Walk* w, int64_t source) noexcept nogil:
     cdef const Problem* p = w.p
     cdef Digit* fast = &w.digit[w.digits - 1]
     cdef Digit* second = &w.digit[w.digits - 2]
-    cdef int64_t begin = w.at[fast.axis], n = fast.count, k = find(p.segments, w.low[fast.axis], w.high[fast.axis], begin)
+    cdef int64_t begin = w.at[fast.axis], n = fast.count
+    cdef int64_t k = find(p.segments, w.low[fast.axis], w.high[fast.axis], begin)
     cdef const Segment* f = &p.segments[k]
     cdef const Segment* s
     cdef const int64_t* strides
@@ -540,7 +541,7 @@ cdef class Runs:
             p.to_pieces = to_offset.shape[0]
 
     def count(self, int64_t[::1] sent=None, int64_t[::1] received=None):
-        """Transfers, destinations, local runs, bytes, misaligned; adds words to `sent` and `received` (device tiles)."""
+        """Transfers, destinations, local runs, bytes, misaligned; adds each tile's words to `sent`, `received`."""
         cdef Sink s
         memset(&s, 0, sizeof(Sink))
         if sent is not None:

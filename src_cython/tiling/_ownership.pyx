@@ -10,8 +10,9 @@ def fill_classes(const int64_t[:, ::1] axes not None, int64_t replicas, int32_t[
                  int64_t[::1] row not None, int32_t[::1] tiles not None):
     """Number every tile's combination of partition coordinates, and list the tiles of every combination.
 
-    `axes` is (tiled axes, 3): tile stride, partitions, and what one partition adds to the class number. `of_tile` (tiles)
-    gets the class of each ordinal; `row` (classes + 1) into `tiles` (tiles) the ordinals of each class, ascending.
+    `axes` is (tiled axes, 3): tile stride, partitions, and what one partition adds to the class number. `of_tile`
+    (tiles) gets the class of each ordinal; `row` (classes + 1) into `tiles` (tiles) the ordinals of each class,
+    ascending.
     Returns -1, or the class that does not occur `replicas` times.
     """
     cdef int64_t count = of_tile.shape[0], classes = row.shape[0] - 1, t, k, value, rank = axes.shape[0]
@@ -61,8 +62,8 @@ def fill_shards(const int64_t[:, ::1] axes not None, const int64_t[:, ::1] bound
                 int64_t[::1] tile_bytes not None):
     """Fill the shard table of an axis-tiled tensor: one shard per tile, by ordinal.
 
-    `axes` is (rank, 3): tile stride, partitions, and the axis' first column of `bounds`, which is (3, sum of partitions):
-    start, logical end, physical end. `device` names the device tile of each ordinal.
+    `axes` is (rank, 3): tile stride, partitions, and the axis' first column of `bounds`, which is (3, sum of
+    partitions): start, logical end, physical end. `device` names the device tile of each ordinal.
     """
     cdef int64_t count = tile.shape[0], rank = axes.shape[0], t, k, b
     cdef int64_t left[MAX_RANK]

@@ -11,4 +11,3 @@ cdef struct Digit:
     int64_t divisor, count, stride
 
 cdef int load_digits(const int64_t* table, int n, const int64_t* widths, Digit* digits) noexcept nogil
-cdef int64_t offset_along(const Digit* digits, int n, int axis, int64_t x) noexcept nogil

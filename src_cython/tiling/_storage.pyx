@@ -26,26 +26,8 @@ cdef int load_digits(const int64_t* table, int n, const int64_t* widths, Digit* 
     return m
 
 
-cdef int64_t offset_along(const Digit* digits, int n, int axis, int64_t x) noexcept nogil:
-    """The part of an element's offset that its coordinate on one axis gives."""
-    cdef int k
-    cdef int64_t total = 0
-    for k in range(n):
-        if digits[k].axis == axis:
-            total += x // digits[k].divisor % digits[k].count * digits[k].stride
-    return total
-
-
-def fill_axis_offsets(const int64_t[:, ::1] table not None, const int64_t[::1] widths not None, int axis,
-                      int64_t[::1] out not None):
-    """The offset, in elements, that each coordinate of one axis adds."""
-    cdef Digit digits[MAX_DIGITS]
-    cdef int n
-    cdef int64_t x
-    with nogil:
-        n = load_digits(&table[0, 0], <int> table.shape[0], &widths[0], digits)
-        for x in range(out.shape[0]):
-            out[x] = offset_along(digits, n, axis, x)
+cdef inline const int64_t* first(const int64_t[:, ::1] table) noexcept nogil:
+    return &table[0, 0] if table.shape[0] else NULL
 
 
 def fill_offsets(const int64_t[:, ::1] table not None, const int64_t[::1] widths not None, int64_t itemsize,
@@ -55,7 +37,7 @@ def fill_offsets(const int64_t[:, ::1] table not None, const int64_t[::1] widths
     cdef int n, k, rank = <int> coordinates.shape[1]
     cdef int64_t i, total
     with nogil:
-        n = load_digits(&table[0, 0] if table.shape[0] else NULL, <int> table.shape[0], &widths[0] if rank else NULL, digits)
+        n = load_digits(first(table), <int> table.shape[0], &widths[0] if rank else NULL, digits)
         for i in range(coordinates.shape[0]):
             for k in range(rank):
                 if <uint64_t> coordinates[i, k] >= <uint64_t> widths[k]:
@@ -75,7 +57,7 @@ def fill_coordinates(const int64_t[:, ::1] table not None, const int64_t[::1] wi
     cdef int n, k, rank = <int> out.shape[1]
     cdef int64_t i, value
     with nogil:
-        n = load_digits(&table[0, 0] if table.shape[0] else NULL, <int> table.shape[0], &widths[0] if rank else NULL, digits)
+        n = load_digits(first(table), <int> table.shape[0], &widths[0] if rank else NULL, digits)
         for i in range(offsets.shape[0]):
             value = offsets[i]
             if <uint64_t> value >= <uint64_t> size or value % itemsize:
@@ -169,7 +151,7 @@ cdef void cover_box(Box* box, int level, int64_t offset, Spans* s) noexcept nogi
 cdef void load_box(Box* box, const int64_t[:, ::1] table, const int64_t* widths, int rank) noexcept nogil:
     cdef int k
     box.rank = rank
-    box.digits = load_digits(&table[0, 0] if table.shape[0] else NULL, <int> table.shape[0], widths, box.digit)
+    box.digits = load_digits(first(table), <int> table.shape[0], widths, box.digit)
     for k in range(rank):
         box.at[k] = 0
 
@@ -192,9 +174,9 @@ def fill_spans(const int64_t[:, ::1] table not None, const int64_t[::1] widths n
     return s.count
 
 
-def fill_gaps(const int64_t[:, ::1] table not None, const int32_t[::1] tile not None, const int64_t[:, ::1] widths not None,
-              const int64_t[:, ::1] low not None, const int64_t[:, ::1] high not None, int64_t itemsize,
-              int32_t[::1] tiles, int64_t[:, ::1] out):
+def fill_gaps(const int64_t[:, ::1] table not None, const int32_t[::1] tile not None,
+              const int64_t[:, ::1] widths not None, const int64_t[:, ::1] low not None,
+              const int64_t[:, ::1] high not None, int64_t itemsize, int32_t[::1] tiles, int64_t[:, ::1] out):
     """The byte spans of tiles' buffers that no shard's box covers, maximal, by tile and offset.
 
     Rows of `tile`, `widths`, `low` and `high` are shards in buffer order, each tile's together. Returns the number of

@@ -1,0 +1,134 @@
+"""The command and its reports, as a person runs them."""
+
+import csv
+import io
+import json
+
+import pytest
+from click.testing import CliRunner
+
+import tiling
+from tiling import report
+from tiling.cli import main
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [str(a) for a in arguments])
+
+
+def type_file(path, type):
+    path.write_text(json.dumps(type.to_json()), "utf-8")
+    return path
+
+
+def test_the_example_prints_the_six_phases():
+    result = run("report", "--check")
+    assert result.exit_code == 0
+    for words in ("8,612", "29,652", "88,718", "32,961", "164,610", "88,507", "built: logged phase 5"):
+        assert words in result.output
+
+
+def test_json_and_csv_have_the_same_rows():
+    made = json.loads(run("report", "--json").output)
+    rows = list(csv.DictReader(io.StringIO(run("report", "--csv").output)))
+    assert [{key: str(value) for key, value in row.items()} for row in made["rows"]] == rows
+    phases = [row for row in made["rows"] if not row["copy"]]
+    assert [row["transfers"] for row in phases] == [8612, 29652, 88718, 32961, 164610, 88507]
+    assert made["differs"] is False
+
+
+def case():
+    whole, rows = (
+        tiling.TensorType.replicated([64, 64], tiling.F16, 1),
+        tiling.TensorType.sharded([64, 64], tiling.F16, 0, 4),
+    )
+    copy = report.CopyCase("rows", whole, rows, tiling.CoordinateMapping())
+    return report.PhaseCase("run 0", (copy,))
+
+
+@pytest.mark.parametrize(
+    ("transfers", "bound", "status", "differs"),
+    [(3, 1536, "built", False), (3, 1537, "differs", True), (4, 1536, "not built", True)],
+)
+def test_statuses(transfers, bound, status, differs):
+    log = [report.Logged("lower phase 3", transfers, bound)]
+    made = report.build("one", [("graph", [case()])], log)
+    assert made.rows[-1].status == status
+    assert made.differs is differs
+
+
+def test_a_record_that_matches_outweighs_a_provisional_one():
+    log = [report.Logged("first phase 3", 3, 1), report.Logged("last phase 3", 3, 1536)]
+    made = report.build("one", [("graph", [case()])], log)
+    assert (made.rows[-1].status, made.rows[-1].logged) == ("built", "last phase 3")
+
+
+def test_check_exits_with_1(monkeypatch):
+    wrong = report.build("one", [("graph", [case()])], [report.Logged("lower phase 3", 3, 1537)])
+    monkeypatch.setattr(report, "example", lambda progress: wrong)
+    assert run("report").exit_code == 0
+    result = run("report", "--check")
+    assert result.exit_code == 1
+    assert "differs" in result.output
+
+
+def test_progress_counts_copies():
+    calls = []
+    report.build("one", [("graph", [case(), case()])], progress=lambda done, total: calls.append((done, total)))
+    assert calls == [(1, 2), (2, 2)]
+
+
+def test_one_copy(tmp_path):
+    a = type_file(tmp_path / "a.json", tiling.TensorType.sharded([64, 64], tiling.F16, 0, 8))
+    b = type_file(tmp_path / "b.json", tiling.TensorType.sharded([64, 64], tiling.F16, 1, 8))
+    row = json.loads(run("copy", a, b, "--json").output)["rows"][0]
+    assert (row["transfers"], row["local_runs"], row["bound"]) == (448, 64, 224)
+    assert "448" in run("copy", a, b).output
+    listed = list(csv.DictReader(io.StringIO(run("copy", a, b, "--list").output)))
+    assert len(listed) == 448
+    assert listed[0] == {"transfer": "0", "source_tile": "0", "source_offset": "16", "bytes": "16", "destination_tile": "1",
+                         "destination_offset": "0"}  # fmt: skip
+
+
+def test_one_copy_through_a_view(tmp_path):
+    heads = type_file(tmp_path / "heads.json", tiling.TensorType.sharded([6, 5, 8], tiling.F16, 0, 6))
+    merged = type_file(tmp_path / "merged.json", tiling.TensorType.sharded([2, 5, 24], tiling.F16, 0, 2))
+    there = json.loads(run("copy", merged, heads, "--view", "2,0,3", "--json").output)["rows"][0]
+    back = json.loads(run("copy", heads, merged, "--view", "2,0,3,reversed", "--json").output)["rows"][0]
+    assert there["bytes"] == back["bytes"] > 0
+
+
+def one_line_on_stderr(result, *words):
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("tiling: error: ")
+    assert result.stderr.count("\n") == 1
+    for word in words:
+        assert word in result.stderr
+
+
+def test_errors_are_one_line(tmp_path):
+    good = type_file(tmp_path / "a.json", tiling.TensorType.replicated([4], tiling.F16, 1))
+    other = type_file(tmp_path / "b.json", tiling.TensorType.replicated([5], tiling.F16, 1))
+    broken = tmp_path / "c.json"
+    broken.write_text('{"shape": [4, "x"], "format": {}}')
+    one_line_on_stderr(run("report", tmp_path / "none.log"), "none.log", "No such file")
+    one_line_on_stderr(run("report", tmp_path), "directory")
+    one_line_on_stderr(run("copy", good, broken), "c.json", "shape[1]")
+    one_line_on_stderr(run("copy", good, other), "outside")
+    one_line_on_stderr(run("copy", good, good, "--offsets", "x"), "--offsets")
+    one_line_on_stderr(run("copy", good, good, "--view", "1,2"), "--view")
+    empty = tmp_path / "empty.log"
+    empty.write_text("nothing\n")
+    one_line_on_stderr(run("report", empty), "empty.log", "neither a graph")
+
+
+def test_a_log_that_breaks_off_gives_line_and_column(tmp_path):
+    broken = tmp_path / "broken.log"
+    broken.write_text("first line\nGEMM MidGraph { tile_count: 4, inputs: [")
+    one_line_on_stderr(run("report", broken), "line 2, column")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["report", "--help"], ["copy", "--help"], ["--version"]])
+def test_help(arguments):
+    assert run(*arguments).exit_code == 0

@@ -1,0 +1,227 @@
+"""The command. Exit statuses: 0 done, 1 a check failed, 2 the input was wrong."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
+
+from . import __version__, report
+from .copying import plan_copy
+from .counting import count_copy
+from .errors import FieldError, LayoutError
+from .layout import AxisView, CoordinateMapping, TensorType
+from .regions import STAGINGS
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+STYLES = {report.BUILT: "green", report.DIFFERS: "bold red", report.NOT_BUILT: "dim", "": ""}
+WIDE = 240  # columns where no terminal says how many
+
+
+def fail(error: Exception) -> NoReturn:
+    """One line on standard error, exit status 2."""
+    if isinstance(error, OSError) and error.filename is not None:
+        text = f"{error.filename}: {error.strerror}"
+    else:
+        text = " ".join(str(error).split())
+    click.echo(f"tiling: error: {text}", err=True)
+    sys.exit(2)
+
+
+@contextmanager
+def input_errors() -> Iterator[None]:
+    """What is wrong with the input is one line, not a traceback."""
+    try:
+        yield
+    except (LayoutError, OSError) as error:
+        fail(error)
+
+
+def formats(command: F) -> F:
+    """The options that every command has."""
+    command = click.option("--csv", "form", flag_value="csv", help="Print CSV.")(command)
+    return click.option("--json", "form", flag_value="json", help="Print JSON.")(command)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="tiling")
+def main() -> None:
+    """Exact tensor layouts over tiles: how many transfers does a retile need, and how bad is the busiest tile?"""
+
+
+@main.command("report")
+@click.argument("path", required=False, type=click.Path(path_type=Path))
+@formats
+@click.option("--check", is_flag=True, help="Exit with status 1 if a built phase differs.")
+def report_command(path: Path | None, form: str | None, check: bool) -> None:
+    """Report on the copies and phases of a build log or a graph's dump.
+
+    PATH is a log (its dumps and exchange phases are found) or a file with a dump `MidGraph { .. }`. Without it, the
+    built-in example is reported on: the six exchange phases of a SigLIP MLP for 1,472 tiles.
+    """
+    with input_errors(), progress_bar() as progress:
+        made = report.example(progress) if path is None else report.of_file(path, progress)
+    print_report(made, form)
+    if check and made.differs:
+        click.echo("tiling: a built phase differs from its log", err=True)
+        sys.exit(1)
+
+
+@main.command("copy")
+@click.argument("source", type=click.Path(path_type=Path))
+@click.argument("destination", type=click.Path(path_type=Path))
+@formats
+@click.option(
+    "--staging", type=click.Choice(STAGINGS), default="auto", show_default=True, help="Which sides are staged."
+)
+@click.option("--offsets", help="Where destination coordinate 0 reads, as in 1,0,0.")
+@click.option("--view", help="SPLIT,MERGE,FACTOR or SPLIT,MERGE,FACTOR,reversed.")
+@click.option(
+    "--outside",
+    type=click.Choice(("error", "zero")),
+    default="error",
+    show_default=True,
+    help="What to do with reads outside the source.",
+)
+@click.option("--device-tiles", type=int, help="The device's tiles.")
+@click.option("--list", "listed", is_flag=True, help="Print the transfers, as CSV, one row per destination.")
+def copy_command(
+    source: Path,
+    destination: Path,
+    form: str | None,
+    staging: str,
+    offsets: str | None,
+    view: str | None,
+    outside: str,
+    device_tiles: int | None,
+    listed: bool,
+) -> None:
+    """Count (or list) the transfers of one retile, from SOURCE to DESTINATION: files with a tensor type's JSON form."""
+    with input_errors():
+        mapping = CoordinateMapping(_numbers("--offsets", offsets), _view(view))
+        types = _read_type(source), _read_type(destination)
+        more = {"staging": staging, "outside": outside, "device_tiles": device_tiles}
+        if listed:
+            print_transfers(*types, mapping, more)
+            return
+        count = count_copy(*types, mapping, **more)  # type: ignore[arg-type]
+        case = report.CopyCase(f"{source.name} to {destination.name}", *types, mapping)
+        row = report.copy_row("", "", case, count)
+    print_report(report.Report("one copy", (row,)), form)
+
+
+def _read_type(path: Path) -> TensorType:
+    try:
+        return TensorType.from_json(path.read_bytes())
+    except FieldError as error:
+        raise error.within(str(path)) from None
+
+
+def _numbers(option: str, text: str | None) -> tuple[int, ...]:
+    try:
+        return tuple(int(word) for word in text.split(",")) if text else ()
+    except ValueError:
+        raise FieldError("not numbers", where=option, value=text, accepted="integers with commas between") from None
+
+
+def _view(text: str | None) -> AxisView | None:
+    if text is None:
+        return None
+    flipped = text.endswith(",reversed")
+    numbers = _numbers("--view", text.removesuffix(",reversed"))
+    if len(numbers) != 3:
+        raise FieldError(
+            "not a view", where="--view", value=text, accepted="SPLIT,MERGE,FACTOR, and ,reversed if it is"
+        )
+    return AxisView(*numbers, reversed=flipped)
+
+
+@contextmanager
+def progress_bar() -> Iterator[report.Progress | None]:
+    """A bar on standard error while a terminal looks on; it goes away when the work is done."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    columns = (TextColumn("counting copies"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("")
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def print_report(made: report.Report, form: str | None) -> None:
+    if form == "json":
+        click.echo(made.to_json())
+    elif form == "csv":
+        click.echo(made.to_csv(), nl=False)
+    else:
+        print_tables(made)
+
+
+def print_tables(made: report.Report) -> None:
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=WIDE)
+    console.print(f"[bold]{escape(made.title)}[/]", highlight=False)
+    for note in made.notes:
+        console.print(f"  {escape(note)}", highlight=False)
+    for graph in dict.fromkeys(row.graph for row in made.rows):
+        table = Table(title=escape(graph) or None, title_justify="left", show_edge=False, pad_edge=False)
+        table.add_column("copy")
+        table.add_column("source, destination", overflow="fold")
+        table.add_column("staging")
+        for name in ("transfers", "local runs", "bytes", "busiest sender", "busiest receiver", "bound"):
+            table.add_column(name, justify="right")
+        table.add_column("log", overflow="fold")
+        for row in (row for row in made.rows if row.graph == graph):
+            table.add_row(
+                escape(row.copy or row.phase),
+                escape(f"{row.source}\n{row.destination}") if row.copy else "",
+                row.staging,
+                f"{row.transfers:,}",
+                f"{row.local_runs:,}",
+                f"{row.bytes:,}",
+                _busiest(row.busiest_sender, row.sent_words),
+                _busiest(row.busiest_receiver, row.received_words),
+                f"{row.bound:,}",
+                f"[{STYLES[row.status]}]{escape(_logged(row))}[/]" if row.status else "",
+                style="" if row.copy else "bold",
+                end_section=not row.copy,
+            )
+        console.print(table)
+
+
+def _busiest(tile: int, words: int) -> str:
+    return f"tile {tile}: {words:,}" if words else "none"
+
+
+def _logged(row: report.Row) -> str:
+    return f"{row.status}: {row.logged}" if row.logged else row.status
+
+
+def print_transfers(
+    source: TensorType, destination: TensorType, mapping: CoordinateMapping, more: dict[str, Any]
+) -> None:
+    x = plan_copy(source, destination, mapping, **more).transfers
+    click.echo("transfer,source_tile,source_offset,bytes,destination_tile,destination_offset")
+    rows = zip(
+        x.source_tile.tolist(), x.source_offset.tolist(), x.bytes.tolist(), x.destination_start.tolist(), strict=False
+    )
+    tiles, offsets = x.destination_tile.tolist(), x.destination_offset.tolist()
+    ends = x.destination_start.tolist()
+    for i, (tile, offset, size, start) in enumerate(rows):
+        for e in range(start, ends[i + 1]):
+            click.echo(f"{i},{tile},{offset},{size},{tiles[e]},{offsets[e]}")
+
+
+if __name__ == "__main__":
+    main()

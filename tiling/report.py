@@ -1,0 +1,312 @@
+"""Reports: the copies and phases of a log, a graph or the built-in example, as one table.
+
+A report is rows; the command prints them as a table, JSON or CSV.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, fields
+from importlib import resources
+from os import PathLike
+from typing import Any, Final
+
+from .counting import CopyCount, count_copy
+from .errors import FieldError
+from .exchange import ExchangePhase
+from .layout import CoordinateMapping, OwnerMap, TensorType
+
+EXAMPLE: Final = "siglip_mlp.json"
+
+BUILT: Final = "built"
+DIFFERS: Final = "differs"
+NOT_BUILT: Final = "not built"
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class CopyCase:
+    """One copy to report on: a name and `count_copy`'s arguments."""
+
+    name: str
+    source: TensorType
+    destination: TensorType
+    mapping: CoordinateMapping
+    staging: str = "auto"
+    source_owners: OwnerMap | None = None
+    destination_owners: OwnerMap | None = None
+    device_tiles: int | None = None
+
+    def count(self) -> CopyCount:
+        return count_copy(
+            self.source,
+            self.destination,
+            self.mapping,
+            staging=self.staging,
+            source_owners=self.source_owners,
+            destination_owners=self.destination_owners,
+            device_tiles=self.device_tiles,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """Figures of a phase that a compiler built: where they stand, and what they are (None: not said)."""
+
+    where: str
+    transfers: int
+    endpoint_lower_bound: int | None
+    local_runs: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseCase:
+    """The copies of one phase, and the logged figures that it must have, if they are known to be its own."""
+
+    name: str
+    copies: tuple[CopyCase, ...]
+    logged: Logged | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of a report: a copy (`phase` names the phase it belongs to) or, with `copy` empty, a whole phase.
+
+    `transfers`, `local_runs`, and `bytes` are totals; the busiest tiles are given with their 4-byte words; `bound` is
+    the endpoint lower bound in words. `status` of a phase is "built" (a log has this count and bound), "differs" (a log
+    has this count, and other figures with it), "not built" (no record is like it), or empty where there is no log.
+    """
+
+    graph: str
+    phase: str
+    copy: str
+    source: str
+    destination: str
+    staging: str
+    transfers: int
+    local_runs: int
+    bytes: int
+    busiest_sender: int
+    sent_words: int
+    busiest_receiver: int
+    received_words: int
+    bound: int
+    status: str = ""
+    logged: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A title, rows, and what was read beside the graphs."""
+
+    title: str
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...] = ()
+    has_log: bool = False
+
+    @property
+    def differs(self) -> bool:
+        """Whether a built phase differs, or a log's phases were all missed by the graphs beside them."""
+        phases = [row for row in self.rows if not row.copy]
+        missed = self.has_log and bool(phases) and not any(row.status == BUILT for row in phases)
+        return missed or any(row.status == DIFFERS for row in phases)
+
+    def to_json(self) -> str:
+        rows = [asdict(row) for row in self.rows]
+        return json.dumps(
+            {"title": self.title, "rows": rows, "notes": list(self.notes), "differs": self.differs}, indent=1
+        )
+
+    def to_csv(self) -> str:
+        out = io.StringIO()
+        writer = csv.DictWriter(out, [field.name for field in fields(Row)], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(asdict(row) for row in self.rows)
+        return out.getvalue()
+
+
+def short_type(type: TensorType) -> str:
+    """A type in one short line: shape, precision, order, tiles, and axis/partitions."""
+    tiling = type.tiling
+    cuts = (
+        "linear" if tiling.is_linear else " ".join(f"{axis.axis}/{axis.partitions}" for axis in tiling.axes) or "whole"
+    )
+    copies = f" x{tiling.replicas}" if tiling.replicas > 1 else ""
+    order = str(type.order).replace("BlockMajor.", "").replace("Amp.", "")
+    return f"{list(type.shape)} {type.precision} {order} on {tiling.tile_count}{copies}: {cuts}".replace(", ", ",")
+
+
+def copy_row(graph: str, phase: str, case: CopyCase, count: CopyCount) -> Row:
+    return Row(
+        graph,
+        phase,
+        case.name,
+        short_type(case.source),
+        short_type(case.destination),
+        count.staging,
+        count.transfers,
+        count.local_runs,
+        count.bytes,
+        *_loads(ExchangePhase([count])),
+    )
+
+
+def _loads(phase: ExchangePhase) -> tuple[int, int, int, int, int]:
+    sender, receiver = int(phase.sent_words.argmax()), int(phase.received_words.argmax())
+    sent, received = int(phase.sent_words[sender]), int(phase.received_words[receiver])
+    return sender, sent, receiver, received, phase.endpoint_lower_bound
+
+
+def _status(case: PhaseCase, phase: ExchangePhase, log: Iterable[Logged]) -> tuple[str, str]:
+    """What the log says of a phase, and where."""
+    records = list(log) if case.logged is None else [case.logged]
+    alike = [r for r in records if case.logged is not None or r.transfers == phase.transfers]
+
+    def same(r: Logged) -> bool:
+        return (
+            r.transfers == phase.transfers
+            and r.endpoint_lower_bound in (None, phase.endpoint_lower_bound)
+            and r.local_runs in (None, phase.local_runs)
+        )
+
+    matches = [r.where for r in alike if same(r)]
+    if matches:
+        return BUILT, ", ".join(dict.fromkeys(matches))
+    if alike:
+        figures = "; ".join(f"{r.where} has {r.transfers} transfers, bound {r.endpoint_lower_bound}" for r in alike)
+        return DIFFERS, figures
+    return (NOT_BUILT, "") if records else ("", "")
+
+
+def build(
+    title: str,
+    graphs: Iterable[tuple[str, list[PhaseCase]]],
+    log: Iterable[Logged] = (),
+    notes: Iterable[str] = (),
+    progress: Progress | None = None,
+) -> Report:
+    """Count everything. `progress` is called with copies done and copies in all."""
+    graphs, log = list(graphs), list(log)
+    total = sum(len(phase.copies) for _, phases in graphs for phase in phases)
+    done, rows = 0, []
+    for graph, phases in graphs:
+        for phase in phases:
+            counts = []
+            for case in phase.copies:
+                counts.append(case.count())
+                rows.append(copy_row(graph, phase.name, case, counts[-1]))
+                done += 1
+                if progress is not None:
+                    progress(done, total)
+            together = ExchangePhase(counts)
+            staging = "/".join(dict.fromkeys(count.staging for count in counts))
+            rows.append(
+                Row(
+                    graph,
+                    phase.name,
+                    "",
+                    "",
+                    "",
+                    staging,
+                    together.transfers,
+                    together.local_runs,
+                    together.bytes,
+                    *_loads(together),
+                    *_status(phase, together, log),
+                )
+            )
+    return Report(title, tuple(rows), tuple(notes), bool(log))
+
+
+def example(progress: Progress | None = None) -> Report:
+    """The report on the built-in example: the six exchange phases of a SigLIP MLP, and what a compiler logged."""
+    title, phases = example_phases()
+    return build(title, [("", phases)], progress=progress)
+
+
+def example_phases() -> tuple[str, list[PhaseCase]]:
+    """The built-in example's title and phases."""
+    return _phases_from_json(json.loads(resources.files("tiling").joinpath("data", EXAMPLE).read_text("utf-8")))
+
+
+def _phases_from_json(data: dict[str, Any]) -> tuple[str, list[PhaseCase]]:
+    types = {name: TensorType.from_json(obj) for name, obj in data["types"].items()}
+    phases = []
+    for phase in data["phases"]:
+        copies = tuple(
+            CopyCase(
+                c["name"],
+                types[c["source"]],
+                types[c["destination"]],
+                CoordinateMapping(tuple(c["offsets"])),
+                device_tiles=data["device_tiles"],
+            )
+            for c in phase["copies"]
+        )
+        phases.append(PhaseCase(phase["name"], copies, Logged(f"logged {phase['name']}", **phase["logged"])))
+    return data["title"], phases
+
+
+def of_file(path: str | PathLike[str], progress: Progress | None = None) -> Report:
+    """The report on a build log, or on a file with a graph's dump.
+
+    Raises
+    ------
+    DumpError
+        With line and column, if a dump does not parse.
+    FieldError
+        If there is neither a graph nor an exchange phase in the file.
+    """
+    from .buildlog import read_log
+
+    log = read_log(path)
+    if not log.graphs and not log.phases and not log.allocation_failures:
+        raise FieldError(
+            "neither a graph, an exchange phase nor an allocation failure is in the file",
+            where=str(path),
+            accepted="a build log, or a dump `MidGraph { .. }`",
+        )
+    records = [Logged(f"{r.stage} phase {r.phase}", r.transfers, r.endpoint_lower_bound) for r in log.phases]
+    graphs = []
+    for number, graph in enumerate(log.graphs):
+        label = f"graph {number}" + (f" ({graph.label})" if graph.label else "")
+        phases = []
+        for k, copies in enumerate(graph.phases()):
+            cases = tuple(
+                CopyCase(
+                    f"value {c.source.id} to {c.destination.id}",
+                    c.source.type,
+                    c.destination.type,
+                    c.mapping,
+                    c.staging,
+                    c.source.owners,
+                    c.destination.owners,
+                    graph.tile_count,
+                )
+                for c in copies
+            )
+            phases.append(PhaseCase(f"run {k}", cases))
+        graphs.append((label, phases))
+    distinct = {(r.stage, r.phase) for r in log.phases}
+    notes = [
+        f"{log.entries} entries, {log.skipped} of other kinds",
+        f"{len(log.graphs)} graphs",
+        f"{len(log.phases)} exchange phase records of {len(distinct)} (stage, phase), "
+        f"{sum(r.transfers for r in log.phases)} transfers in all",
+        f"{len(log.comparisons)} comparisons of ordinary and paired schedules",
+        f"{len(log.allocation_failures)} allocation failures",
+    ]
+    notes += [
+        f"line {r.line}: {r.stage} phase {r.phase}: {r.transfers} transfers, bound {r.endpoint_lower_bound}, "
+        f"horizon {r.selected_horizon}, {r.selected_kind}"
+        for r in log.phases
+    ]
+    notes += [
+        f"line {f.line}: {f.bytes} bytes do not fit on tile {f.tile}: {short_type(f.tensor_type)}"
+        for f in log.allocation_failures
+    ]
+    return build(f"{path}", graphs, records, notes, progress)
