@@ -238,7 +238,7 @@ def _zero_fill(copy: Retile) -> Spans:
         for axis, cut in enumerate(owned.cuts):
             part = of_tile // owned.class_strides[axis] % cut.partitions
             begin = cut.bounds[0] + copy.offsets[axis]
-            covered = np.clip(copy.viewed[axis] - begin, 0, cut.logical_widths) + copy.carried[axis]
+            covered = np.clip(copy.viewed[axis] - begin, 0, cut.logical_widths) + copy.overlays.carried[axis]
             low[:, axis] = np.clip(-begin, 0, cut.logical_widths)[part]
             high[:, axis] = covered[part]
             width[:, axis] = cut.widths[part]

@@ -88,12 +88,25 @@ class Ownership:
     is 0. A *class* is a combination of partition coordinates; tiles of one class are replicas.
     """
 
-    shape: tuple[int, ...]
-    itemsize: int
-    tile_count: int
-    replicas: int
+    type: TensorType
     cuts: tuple[AxisCut, ...]
     grain: int
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        return self.type.shape
+
+    @cached_property
+    def itemsize(self) -> int:
+        return self.type.precision.itemsize
+
+    @cached_property
+    def tile_count(self) -> int:
+        return self.type.tiling.tile_count
+
+    @cached_property
+    def replicas(self) -> int:
+        return self.type.tiling.replicas
 
     @property
     def is_linear(self) -> bool:
@@ -139,6 +152,14 @@ class Ownership:
                 accepted="strides with which every combination of partitions occurs exactly `replicas` times",
             )
         return of_tile, row, tiles
+
+    @cached_property
+    def class_partitions(self) -> Int32:
+        """The partition of each axis that a class has: (classes, rank) int32."""
+        shape = tuple(cut.partitions for cut in self.cuts)
+        if self.is_linear or not shape:
+            return np.zeros((self.tile_count // self.replicas, self.rank), np.int32)
+        return np.ascontiguousarray(np.indices(shape, np.int32).reshape(len(shape), -1).T)
 
     @cached_property
     def pieces(self) -> tuple[Int64, Int64, Int64, Int32]:
@@ -301,9 +322,7 @@ def resolve(type: TensorType) -> Ownership:
     if tiling.is_linear:
         _check_linear(type)
         cuts = [AxisCut(extent, _whole(extent)) for extent in type.shape]
-        owned = Ownership(
-            type.shape, type.precision.itemsize, tiling.tile_count, 1, tuple(cuts), tiling.axes[0].block_size
-        )
+        owned = Ownership(type, tuple(cuts), tiling.axes[0].block_size)
     else:
         implied = tiling.replicas * prod(axis.partitions for axis in tiling.axes)
         if implied != tiling.tile_count:
@@ -331,7 +350,7 @@ def resolve(type: TensorType) -> Ownership:
             bounds = _cut_axis(type.shape[a], axis, where)
             cuts[a] = AxisCut(type.shape[a], bounds, packed if axis.tile_stride is None else axis.tile_stride)
             packed *= axis.partitions
-        owned = Ownership(type.shape, type.precision.itemsize, tiling.tile_count, tiling.replicas, tuple(cuts), 0)
+        owned = Ownership(type, tuple(cuts), 0)
         if prod(int(cut.widths.max()) for cut in cuts) * owned.itemsize > MAX_SIZE:
             raise SizeError("a shard is too large", where="tiling", value=tiling, accepted="at most 2^63-1 bytes")
         owned.classes  # noqa: B018  (checks the strides)

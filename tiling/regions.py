@@ -8,20 +8,23 @@ ever listed.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final, Literal
 
 import numpy as np
 
 from . import _partition
+from ._sides import SideTable
 from .errors import CopyError, SizeError
 from .layout import MAX_SIZE, ROW_MAJOR, CoordinateMapping, ElementOrder, OwnerMap, TensorType, _choice, _instance
 from .ownership import AxisCut, Int32, Int64, Ownership, device_size, owner_tiles, resolve
+from .storage import REST, digits
 
 Staging = Literal["none", "source", "destination", "both"]
 
 STAGINGS: Final = ("auto", "none", "source", "destination", "both")
 IDENTITY: Final = CoordinateMapping()
+UNMOVED: Final = OwnerMap()
 
 # Columns of a segment row; see Segment in _copy.pxd.
 X0, X1, Y0, PART, Z0, ZSTEP = range(6)
@@ -42,19 +45,29 @@ def resolve_staging(source: TensorType, destination: TensorType, staging: str) -
     return "destination" if a.name == "RowMajor" else "both"
 
 
-@dataclass(frozen=True, eq=False)
 class Side:
     """One side of a copy as transfers see it: staged sides are row-major with logical widths."""
 
-    owned: Ownership
-    type: TensorType
-    staged: bool
-    device: Int32  # the device tile of each ordinal
-    device_tiles: int
+    __slots__ = ("__dict__", "device_tiles", "owned", "owners", "staged")
+
+    def __init__(self, owned: Ownership, staged: bool, owners: OwnerMap | None, device_tiles: int, where: str) -> None:
+        self.owned, self.staged, self.device_tiles = owned, staged, device_tiles
+        self.owners = None if owners == UNMOVED else owners
+        if self.owners is not None:
+            self.device = owner_tiles(owners, owned.tile_count, device_tiles, where)
+
+    @property
+    def type(self) -> TensorType:
+        return self.owned.type
 
     @property
     def order(self) -> ElementOrder:
         return ROW_MAJOR if self.staged else self.type.order
+
+    @cached_property
+    def device(self) -> Int32:
+        """The device tile of each ordinal: (tile_count,) int32."""
+        return owner_tiles(None, self.owned.tile_count, self.device_tiles)
 
     @cached_property
     def widths(self) -> list[Int64]:
@@ -78,14 +91,25 @@ class Side:
         return row, tiles
 
 
-@dataclass(frozen=True, eq=False)
-class Retile:
-    """One copy, checked, with everything that the kernels need of it.
+@dataclass(frozen=True, slots=True, eq=False)
+class Overlays:
+    """The segments of every axis; rows as `Segment` in `_copy.pxd`, without its last two columns.
 
-    `segments[a]` are axis a's overlay rows (see `Segment` in `_copy.pxd`), `rows[a]` where each source partition's
-    begin; `carried[a]` the padding elements that segments carry into each destination partition. With a view, the
-    coordinate of one destination axis (`joint`) is a sum over two source axes; `joint_segments` overlays it.
+    `rows[a]` says where each source partition's segments begin in `segments[a]`; `carried[a]` has the padding elements
+    that segments carry into each destination partition. With a view, the coordinate of one destination axis (`joint`, -1
+    for none) is a sum over two source axes; `joint_segments` overlays it.
     """
+
+    rows: list[Int64]
+    segments: list[Int64]
+    carried: list[Int64]
+    joint: int
+    joint_segments: Int64
+
+
+@dataclass(eq=False)
+class Retile:
+    """One copy, checked. `viewed` is the shape that destination coordinates are offset into."""
 
     source: Side
     destination: Side
@@ -93,11 +117,6 @@ class Retile:
     mapping: CoordinateMapping
     viewed: tuple[int, ...]
     device_tiles: int
-    rows: list[Int64]
-    segments: list[Int64]
-    carried: list[Int64]
-    joint: int
-    joint_segments: Int64
 
     @property
     def itemsize(self) -> int:
@@ -106,6 +125,15 @@ class Retile:
     @property
     def offsets(self) -> tuple[int, ...]:
         return self.mapping.offsets or (0,) * len(self.viewed)
+
+    @property
+    def shares_padding(self) -> bool:
+        """Whether padding that both sides have is carried, so that it breaks no run."""
+        return self.staging == "none" and self.mapping.view is None
+
+    @cached_property
+    def overlays(self) -> Overlays:
+        return _overlays(self)
 
 
 def _overlay(source: Int64, destination: Int64, offset: int, share: bool) -> tuple[Int64, Int64, Int64]:
@@ -257,42 +285,75 @@ def retile(
     resolved = resolve_staging(source, destination, staging)
     a, b = resolve(source), resolve(destination)
     tiles = device_size([(a.tile_count, source_owners), (b.tile_count, destination_owners)], device_tiles)
-    sides = (
-        Side(
-            a,
-            source,
-            resolved in ("source", "both"),
-            owner_tiles(source_owners, a.tile_count, tiles, "source_owners"),
-            tiles,
-        ),
-        Side(
-            b,
-            destination,
-            resolved in ("destination", "both"),
-            owner_tiles(destination_owners, b.tile_count, tiles, "destination_owners"),
-            tiles,
-        ),
+    return Retile(
+        Side(a, resolved in ("source", "both"), source_owners, tiles, "source_owners"),
+        Side(b, resolved in ("destination", "both"), destination_owners, tiles, "destination_owners"),
+        resolved,
+        mapping,
+        viewed,
+        tiles,
     )
-    view = mapping.view
-    share = resolved == "none" and view is None
-    joint, joint_segments = -1, np.empty((0, 6), np.int64)
+
+
+def _overlays(copy: Retile) -> Overlays:
+    view, viewed = copy.mapping.view, copy.viewed
     rows: list[Int64] = []
     segments: list[Int64] = []
     carried: list[Int64] = []
-    for axis, (cut, other, offset) in enumerate(zip(a.cuts, b.cuts, offsets, strict=True)):
+    joint, joint_segments = -1, np.empty((0, 6), np.int64)
+    cuts = zip(copy.source.owned.cuts, copy.destination.owned.cuts, copy.offsets, strict=True)
+    for axis, (cut, other, offset) in enumerate(cuts):
         carry = np.zeros(other.partitions, np.int64)
         if view is None or axis not in (view.split_axis, view.merge_axis):
-            row, over, carry = _overlay(cut.bounds, other.bounds, offset, share)
+            row, over, carry = _overlay(cut.bounds, other.bounds, offset, copy.shares_padding)
         elif axis == (view.split_axis if view.reversed else view.merge_axis):
             joint = axis
             row, over = _moving(cut, 1 if view.reversed else view.factor)
             whole = np.array([[0], [viewed[axis]], [viewed[axis]]], np.int64)
             joint_segments = _overlay(whole, other.bounds, offset, False)[1]
         elif view.reversed:
-            row, over = _merged_overlay(cut, other, offset, view.factor, source.shape[view.split_axis])
+            row, over = _merged_overlay(cut, other, offset, view.factor, copy.source.owned.shape[view.split_axis])
         else:
             row, over = _split_overlay(cut, other, offset, view.factor, viewed[axis])
         rows.append(row)
         segments.append(over)
         carried.append(carry)
-    return Retile(*sides, resolved, mapping, viewed, tiles, rows, segments, carried, joint, joint_segments)
+    return Overlays(rows, segments, carried, joint, joint_segments)
+
+
+# --- sides as the counting kernels take them -------------------------------------------------------------------------
+
+
+def moving_digits(side: Side) -> list[tuple[int, int, int]]:
+    """An order's digits, fastest first, without those that never move and with neighbours of one axis joined.
+
+    (axis, divisor, count); a count of 0 is the rest of the axis. Two digits join where the slower one goes on where the
+    faster one ends, so that steps through either are steps of one digit.
+    """
+    moving: list[tuple[int, int, int]] = []
+    for axis, divisor, count in reversed(digits(side.order, side.type.precision, side.owned.rank)):
+        widest = int(side.widths[axis].max()) if count == REST else 0
+        if count == 1 or (count == REST and widest <= divisor):
+            continue
+        if moving and moving[-1][0] == axis and moving[-1][1] * moving[-1][2] == divisor:
+            divisor, count = moving[-1][1], moving[-1][2] * count
+            moving.pop()
+        moving.append((axis, divisor, count))
+    return moving
+
+
+@lru_cache(maxsize=4096)
+def side_table(owned: Ownership, staged: bool) -> SideTable:
+    """What the counting kernels need of one side; made once for a resolved type."""
+    of_tile, row, ordinals = owned.classes
+    pieces = owned.pieces[1:3] if owned.is_linear else None
+    side = Side(owned, staged, None, owned.tile_count, "")
+    return SideTable(
+        owned.itemsize,
+        staged,
+        [cut.bounds for cut in owned.cuts],
+        moving_digits(side),
+        (of_tile, owned.class_partitions, row, ordinals),
+        pieces,
+        owned.replicas,
+    )

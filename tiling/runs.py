@@ -22,17 +22,17 @@ NO_AXIS: Final = -1
 def runs(copy: Retile) -> Runs:
     """The kernel for one copy."""
     source, destination = copy.source, copy.destination
-    owned = source.owned
+    owned, over = source.owned, copy.overlays
     first = np.cumsum([0, *(cut.partitions for cut in owned.cuts)]).astype(np.int64)
-    starts = np.cumsum([0, *(len(s) for s in copy.segments)])
-    rows = _concatenate([row + start for row, start in zip(copy.rows, starts, strict=False)])
+    starts = np.cumsum([0, *(len(s) for s in over.segments)])
+    rows = _concatenate([row + start for row, start in zip(over.rows, starts, strict=False)])
     kinds, storage = _destination_storage(destination)
     columns = [
-        _with_destination(s, destination, kinds, a) if a != copy.joint else _padded(s)
-        for a, s in enumerate(copy.segments)
+        _with_destination(s, destination, kinds, a) if a != over.joint else _padded(s)
+        for a, s in enumerate(over.segments)
     ]
     segments = np.concatenate(columns) if columns else np.empty((0, 8), np.int64)
-    joint = _with_destination(copy.joint_segments, destination, kinds, copy.joint) if copy.joint >= 0 else segments[:0]
+    joint = _with_destination(over.joint_segments, destination, kinds, over.joint) if over.joint >= 0 else segments[:0]
     of_tile, class_row, ordinals = owned.classes
     order = np.argsort(source.device, kind="stable")
     sends = (ordinals[class_row[of_tile]] == np.arange(owned.tile_count)).view(np.uint8)
@@ -65,7 +65,7 @@ def runs(copy: Retile) -> Runs:
             np.array(destination.owned.class_strides, np.int64),
             np.array([cut.partitions for cut in destination.owned.cuts], np.int64),
         ),
-        (copy.joint, joint),
+        (over.joint, joint),
         to_linear,
     )
 

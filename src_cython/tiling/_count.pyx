@@ -1,0 +1,793 @@
+"""Totals of a copy without its runs.
+
+A run starts at every element that no *link* enters. A link is a step to the next element on both sides at once, so it is a
+step that carries through j digits of the source's order and k digits of the destination's, with the same movement. Whether
+an element takes such a step is a condition on each of its coordinates apart. Hence, summed over all regions of two
+axis-tiled tensors,
+
+    runs = product over axes of (elements along the axis) - sum over (j, k) of product over axes of (links along the axis)
+
+where both factors are sums over the axis' overlaps. The same products over one region's overlaps give its runs, which is
+how the regions that stay on a tile are taken out, and the products over one partition's overlaps give the words of a tile.
+"""
+
+from libc.stdint cimport int32_t, int64_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memset
+
+from ._sides cimport SideData, SideTable
+from ._storage cimport MAX_DIGITS, MAX_RANK
+
+cdef enum:
+    CUT = 16592         # bytes: the longest message, 4,148 words
+    MAX_LINKS = 8       # pairs of steps that a copy may link by; more are left to the walk
+
+# What a kernel could not decide; the copy is then walked.
+cdef enum:
+    DONE = 0
+    WALK = 1
+    NO_MEMORY = 2
+
+
+# --- overlaps --------------------------------------------------------------------------------------------------------
+
+
+cdef int64_t overlay(const SideData* s, const SideData* d, int a, int64_t offset, bint share, int64_t* row,
+                     Overlap* out) noexcept nogil:
+    """The overlaps of one axis by source partition; `row` (source partitions + 1) says where each one's begin."""
+    cdef int64_t i, j = 0, n = 0, low, high, ends
+    for i in range(s.parts[a]):
+        row[i] = n
+        # Nonempty partitions ascend and are disjoint on both sides; empty ones may start anywhere.
+        while s.start[a][i] < s.logical[a][i] and j < d.parts[a]:
+            if d.start[a][j] == d.logical[a][j]:
+                j += 1
+                continue
+            ends = d.logical[a][j] + offset
+            low = max(s.start[a][i], d.start[a][j] + offset)
+            high = min(s.logical[a][i], ends)
+            if low < high:
+                if share and s.logical[a][i] == ends:
+                    high += min(s.physical[a][i] - s.logical[a][i], d.physical[a][j] - d.logical[a][j])
+                out[n] = Overlap(low - s.start[a][i], high - s.start[a][i], low - offset - d.start[a][j], i, j)
+                n += 1
+            if ends > s.logical[a][i]:
+                break
+            j += 1
+    row[s.parts[a]] = n
+    return n
+
+
+cdef inline int64_t width(const SideData* s, int a, int64_t i) noexcept nogil:
+    return (s.logical[a][i] if s.staged else s.physical[a][i]) - s.start[a][i]
+
+
+# --- links along one axis --------------------------------------------------------------------------------------------
+
+# Which coordinates of one axis take a step of a side's order: x in [low, high) with x = -1 (mod period), and, where
+# `not_period` is set, not x = -1 (mod not_period). Digits of other shapes are `odd` and tested one coordinate at a time.
+cdef struct Condition:
+    bint possible, odd
+    int64_t move                # how the coordinate moves
+    int64_t low, high
+    int64_t period, not_period
+
+
+cdef Condition condition(const SideData* s, int a, int step, int64_t wide) noexcept nogil:
+    """The condition that a step which carries through digits 0..step-1 puts on axis a of a shard of this width."""
+    cdef Condition c = Condition(True, False, 0, 0, wide, 1, 0)
+    cdef int k
+    cdef int64_t count, next_divisor = 1
+    cdef bint passed = False    # a digit that may take any value
+    # Digits of one axis stand in any order; go through them by ascending divisor.
+    while True:
+        for k in range(s.digits):
+            if s.axis[k] == a and s.divisor[k] == next_divisor:
+                break
+        else:
+            return c
+        count = s.count[k] if s.count[k] else wide // s.divisor[k]
+        if k == step:
+            c.move += s.divisor[k]
+            if count == 1:
+                c.possible = False
+            if s.count[k] == 0:
+                c.high = (count - 1) * s.divisor[k]
+            elif passed:
+                c.odd = True
+            else:
+                c.not_period = s.divisor[k] * count
+            passed = True
+        elif k < step:
+            c.move -= (count - 1) * s.divisor[k]
+            if s.count[k] == 0:
+                c.low = (count - 1) * s.divisor[k]
+            elif passed:
+                c.odd = True
+            else:
+                c.period *= count
+        else:
+            passed = True
+        if s.count[k] == 0:
+            return c
+        next_divisor = s.divisor[k] * count
+
+
+cdef bint takes(const SideData* s, int a, int step, int64_t x) noexcept nogil:
+    """Whether coordinate x takes the step as far as the axis' constant digits go."""
+    cdef int k
+    cdef int64_t value
+    for k in range(min(step + 1, s.digits)):
+        if s.axis[k] == a and s.count[k]:
+            value = x // s.divisor[k] % s.count[k]
+            if (value == s.count[k] - 1) != (k < step):
+                return False
+    return True
+
+
+cdef inline int64_t last_of(int64_t x, int64_t period) noexcept nogil:
+    """How many y <= x are -1 (mod period), from a fixed origin; x >= -1."""
+    return (x + 1) // period
+
+
+cdef int64_t both(int64_t low, int64_t high, int64_t m, int64_t n, int64_t shift) noexcept nogil:
+    """How many x in [low, high) are -1 (mod m) and have x + shift = -1 (mod n); low >= 0 and low + shift >= 0."""
+    cdef int64_t x, count = 0, step, steps
+    if high <= low:
+        return 0
+    if m == 1:
+        return last_of(high - 1 + shift, n) - last_of(low - 1 + shift, n)
+    if n == 1:
+        return last_of(high - 1, m) - last_of(low - 1, m)
+    if m % n == 0:
+        return last_of(high - 1, m) - last_of(low - 1, m) if shift % n == 0 else 0
+    if n % m == 0:
+        return last_of(high - 1 + shift, n) - last_of(low - 1 + shift, n) if shift % m == 0 else 0
+    # Neither divides the other: the first common one, if there is one, and from there by their common multiple.
+    step = m
+    while step % n:
+        step += m
+    x = (low + m) // m * m - 1
+    for steps in range(step // m):
+        if x >= high:
+            return 0
+        if (x + 1 + shift) % n == 0:
+            return (high - 1 - x) // step + 1
+        x += m
+    return 0
+
+
+cdef int64_t links_along(const SideData* s, const SideData* d, int a, int j, int k, const Condition* c, const Condition* e,
+                         const Overlap* o) noexcept nogil:
+    """How many coordinates of one overlap take step j of the source and step k of the destination, and stay in it."""
+    cdef int64_t shift = o.y0 - o.x0, low, high, x, n = 0
+    low = max(max(o.x0 - min(c.move, <int64_t> 0), c.low), e.low - shift)
+    high = min(min(o.x1 - max(c.move, <int64_t> 0), c.high), e.high - shift)
+    if high <= low:
+        return 0
+    if c.odd or e.odd:
+        for x in range(low, high):
+            n += takes(s, a, j, x) and takes(d, a, k, x + shift)
+        return n
+    if c.period == e.period == 1 and not c.not_period and not e.not_period:
+        return high - low
+    n = both(low, high, c.period, e.period, shift)
+    if c.not_period:
+        n -= both(low, high, c.not_period, e.period, shift)
+    if e.not_period:
+        n -= both(low, high, c.period, e.not_period, shift)
+    if c.not_period and e.not_period:
+        n += both(low, high, c.not_period, e.not_period, shift)
+    return n
+
+
+# --- one copy --------------------------------------------------------------------------------------------------------
+
+cdef struct Work:
+    const SideData* s
+    const SideData* d
+    # Overlaps of every axis, all in one array; `first[a]` is where axis a's begin, `row[a]` where each partition's do.
+    Overlap* overlaps
+    int64_t* rows
+    int64_t first[MAX_RANK + 1]
+    int64_t* row[MAX_RANK]
+    # Links of every overlap and pair of steps, and what a long run's cuts add: both are products over the axes.
+    int links
+    int source_step[MAX_LINKS]
+    int destination_step[MAX_LINKS]
+    int64_t* along[MAX_LINKS]
+    int64_t longest             # bytes that a run can't be longer than
+    bint cuts
+    int64_t* lines              # cuts: of runs along the fastest axis (there), times elements elsewhere
+    int64_t* planes             # cuts: whole lines on the fastest axis, cuts of their chains on the second
+    # Elements that each source partition gives and each destination partition takes, per axis.
+    int64_t* given[MAX_RANK]
+    int64_t* taken[MAX_RANK]
+    void* memory
+
+
+cdef int find_links(Work* w) noexcept nogil:
+    """The pairs of steps that link anything, and their links along every axis."""
+    cdef const SideData* s = w.s
+    cdef const SideData* d = w.d
+    cdef int j, k, a
+    cdef int64_t n, total, total_overlaps = w.first[s.rank], wide, wider
+    cdef Condition c = Condition(False, False, 0, 0, 0, 1, 0), e = c
+    cdef Overlap* o
+    cdef int64_t* along
+    for j in range(s.digits):
+        for k in range(d.digits):
+            if w.links == MAX_LINKS:
+                return WALK
+            along = w.along[w.links]
+            for a in range(s.rank):
+                total = 0
+                wide = wider = -1
+                for n in range(w.first[a], w.first[a + 1]):
+                    o = &w.overlaps[n]
+                    if wide != width(s, a, o.source) or wider != width(d, a, o.destination):
+                        wide = width(s, a, o.source)
+                        wider = width(d, a, o.destination)
+                        c = condition(s, a, j, wide)
+                        e = condition(d, a, k, wider)
+                    along[n] = 0
+                    if c.possible and e.possible and c.move == e.move:
+                        along[n] = links_along(s, d, a, j, k, &c, &e, o)
+                        total += along[n]
+                if total == 0:
+                    break
+            else:
+                w.source_step[w.links] = j
+                w.destination_step[w.links] = k
+                w.links += 1
+    return DONE
+
+
+cdef bint whole_words(const Work* w) noexcept nogil:
+    """Whether every run starts at whole words on both sides and is whole words long.
+
+    So it is where both sides run fastest along the same axis and all that cuts that axis (overlaps, blocks, rows) cuts at
+    whole words. Otherwise nothing is said.
+    """
+    cdef const SideData* s = w.s
+    cdef const SideData* d = w.d
+    cdef int64_t n, words = 4 // s.itemsize, mixed
+    cdef int a
+    cdef const Overlap* o
+    if words == 1:
+        return True
+    if s.digits == 0 or d.digits == 0 or s.axis[0] != d.axis[0] or s.divisor[0] != 1 or d.divisor[0] != 1:
+        return False
+    a = s.axis[0]
+    mixed = s.count[0] | d.count[0]
+    for n in range(w.first[a], w.first[a + 1]):
+        o = &w.overlaps[n]
+        mixed |= o.x0 | o.x1 | o.y0
+        if s.count[0] == 0:
+            mixed |= width(s, a, o.source)
+        if d.count[0] == 0:
+            mixed |= width(d, a, o.destination)
+    return mixed % words == 0
+
+
+cdef int64_t reach(const Work* w) noexcept nogil:
+    """A number of elements that no run is longer than.
+
+    A run stays within the digits that its links carry through, and within one region.
+    """
+    cdef int64_t longest[MAX_RANK]
+    cdef int64_t product = 1, wide, n, here
+    cdef int a, k, side, steps
+    cdef const SideData* s
+    for a in range(w.s.rank):
+        longest[a] = 1
+        for n in range(w.first[a], w.first[a + 1]):
+            longest[a] = max(longest[a], w.overlaps[n].x1 - w.overlaps[n].x0)
+    for a in range(w.s.rank):
+        here = longest[a]
+        for side in range(2):
+            s = w.d if side else w.s
+            steps = 0
+            for k in range(w.links):
+                steps = max(steps, (w.destination_step[k] if side else w.source_step[k]) + 1)
+            wide = 1
+            for k in range(steps):
+                if s.axis[k] == a:
+                    if s.count[k] == 0:
+                        wide = longest[a]
+                    wide = min(wide * max(s.count[k], <int64_t> 1), longest[a])
+            here = min(here, wide)
+        product *= here
+    return product
+
+
+cdef int find_cuts(Work* w) noexcept nogil:
+    """What cutting long runs adds, where runs are lines along one axis or whole lines chained along a second."""
+    cdef const SideData* s = w.s
+    cdef const SideData* d = w.d
+    cdef int64_t most = CUT // s.itemsize, n, length, line = 0
+    cdef int k, a = s.axis[0], b = -1
+    cdef bint plane = False
+    cdef const Overlap* o
+    for k in range(w.links):
+        if w.source_step[k] != w.destination_step[k] or w.source_step[k] > 1:
+            return WALK
+        plane = plane or w.source_step[k] == 1
+    if d.axis[0] != a or s.divisor[0] != 1 or d.divisor[0] != 1:
+        return WALK
+    # Lines: a digit that is the rest of its axis on both sides leaves them whole; short blocks need no cut.
+    if s.count[0] or d.count[0]:
+        if min(s.count[0] or d.count[0], d.count[0] or s.count[0]) > most:
+            return WALK
+    for n in range(w.first[a], w.first[a + 1]):
+        o = &w.overlaps[n]
+        length = o.x1 - o.x0
+        w.lines[n] = 0 if s.count[0] or d.count[0] else (length - 1) // most
+        w.planes[n] = 0
+    if not plane:
+        w.cuts = True
+        return DONE
+    b = s.axis[1]
+    if b == a or d.axis[1] != b or s.divisor[1] != 1 or d.divisor[1] != 1:
+        return WALK
+    # Planes: chains of whole lines, all of one length.
+    for n in range(w.first[a], w.first[a + 1]):
+        o = &w.overlaps[n]
+        length = width(s, a, o.source)
+        if s.count[0] and d.count[0]:
+            if s.count[0] != d.count[0]:
+                return WALK
+            line = s.count[0]
+            # Whole blocks of the overlap, where the two sides' blocks coincide.
+            if (o.y0 - o.x0) % line == 0:
+                w.planes[n] = max(o.x1 // line - (o.x0 + line - 1) // line, <int64_t> 0)
+        elif s.count[0] or d.count[0]:
+            return WALK
+        elif o.x1 - o.x0 == length == width(d, a, o.destination):
+            if line and line != length:
+                return WALK
+            line = length
+            w.planes[n] = 1
+            w.lines[n] = 0      # chained or alone, a whole line is cut with its chain
+    if s.count[1] or d.count[1]:
+        if min(s.count[1] or d.count[1], d.count[1] or s.count[1]) * line > most:
+            return WALK
+    for n in range(w.first[b], w.first[b + 1]):
+        o = &w.overlaps[n]
+        w.planes[n] = 0 if s.count[1] or d.count[1] else ((o.x1 - o.x0) * line - 1) // most
+    w.cuts = True
+    return DONE
+
+
+cdef int prepare(Work* w, const SideData* s, const SideData* d, const int64_t* offsets, bint share) noexcept nogil:
+    """Overlay the axes."""
+    cdef int64_t parts = 0, rows = 0, n, first
+    cdef int a, k
+    cdef char* at
+    w.s = s
+    w.d = d
+    w.links = 0
+    w.cuts = False
+    for a in range(s.rank):
+        parts += s.parts[a] + d.parts[a]
+        rows += s.parts[a] + 1
+    w.memory = malloc(parts * (sizeof(Overlap) + (MAX_LINKS + 3) * sizeof(int64_t)) + rows * sizeof(int64_t) + 8)
+    if w.memory == NULL:
+        return NO_MEMORY
+    at = <char*> w.memory
+    w.overlaps = <Overlap*> at
+    at += parts * sizeof(Overlap)
+    for k in range(MAX_LINKS):
+        w.along[k] = <int64_t*> at
+        at += parts * sizeof(int64_t)
+    w.lines = <int64_t*> at
+    at += parts * sizeof(int64_t)
+    w.planes = <int64_t*> at
+    at += parts * sizeof(int64_t)
+    for a in range(s.rank):
+        w.given[a] = <int64_t*> at
+        w.taken[a] = w.given[a] + s.parts[a]
+        at += (s.parts[a] + d.parts[a]) * sizeof(int64_t)
+    first = 0
+    for a in range(s.rank):
+        w.row[a] = <int64_t*> at
+        at += (s.parts[a] + 1) * sizeof(int64_t)
+        w.first[a] = first
+        first += overlay(s, d, a, offsets[a], share, w.row[a], w.overlaps + first)
+        memset(w.given[a], 0, (s.parts[a] + d.parts[a]) * sizeof(int64_t))
+        for n in range(w.first[a], first):
+            w.given[a][w.overlaps[n].source] += w.overlaps[n].x1 - w.overlaps[n].x0
+            w.taken[a][w.overlaps[n].destination] += w.overlaps[n].x1 - w.overlaps[n].x0
+    w.first[s.rank] = first
+    return DONE
+
+
+cdef int decide(Work* w) noexcept nogil:
+    """Find the links, and whether they say everything. What they leave open is walked."""
+    cdef int status
+    if not whole_words(w):
+        return WALK
+    status = find_links(w)
+    if status == DONE and reach(w) * w.s.itemsize > CUT:
+        status = find_cuts(w)
+    return status
+
+
+cdef struct Region:
+    int64_t elements, runs, pieces      # pieces: runs, cut where they are long
+
+
+cdef Region region(const Work* w, const int64_t* chosen) noexcept nogil:
+    """What one overlap per axis (or one sum of them) comes to."""
+    cdef Region r
+    cdef int a, k
+    cdef int64_t product, lines = 1, planes = 1
+    r.elements = 1
+    for a in range(w.s.rank):
+        r.elements *= w.overlaps[chosen[a]].x1 - w.overlaps[chosen[a]].x0
+    r.runs = r.elements
+    for k in range(w.links):
+        product = 1
+        for a in range(w.s.rank):
+            product *= w.along[k][chosen[a]]
+        r.runs -= product
+    r.pieces = r.runs
+    if w.cuts:
+        for a in range(w.s.rank):
+            product = w.overlaps[chosen[a]].x1 - w.overlaps[chosen[a]].x0
+            lines *= w.lines[chosen[a]] if a == w.s.axis[0] else product
+            planes *= w.planes[chosen[a]] if a == w.s.axis[0] or (w.s.digits > 1 and a == w.s.axis[1]) else product
+        r.pieces += lines + planes
+    return r
+
+
+cdef Region all_regions(const Work* w) noexcept nogil:
+    """The sum over all regions: the product of the axes' sums."""
+    cdef Region r
+    cdef int a, k
+    cdef int64_t n, total, product, lines = 1, planes = 1, line, plane
+    r.elements = 1
+    for a in range(w.s.rank):
+        total = line = plane = 0
+        for n in range(w.first[a], w.first[a + 1]):
+            total += w.overlaps[n].x1 - w.overlaps[n].x0
+            if w.cuts:
+                line += w.lines[n]
+                plane += w.planes[n]
+        r.elements *= total
+        lines *= line if a == w.s.axis[0] else total
+        planes *= plane if a == w.s.axis[0] or (w.s.digits > 1 and a == w.s.axis[1]) else total
+    r.runs = r.elements
+    for k in range(w.links):
+        product = 1
+        for a in range(w.s.rank):
+            total = 0
+            for n in range(w.first[a], w.first[a + 1]):
+                total += w.along[k][n]
+            product *= total
+        r.runs -= product
+    r.pieces = r.runs + (lines + planes if w.cuts else 0)
+    return r
+
+
+# --- both sides axis-tiled -------------------------------------------------------------------------------------------
+
+# Where the tiles of both sides are on the device. NULL devices are the identity.
+cdef struct Device:
+    int64_t tiles
+    const int32_t* source       # device tile of each source ordinal
+    const int32_t* destination
+    const int32_t* taker        # destination class of the device tiles, -1 for none, as far as `takers`
+    int64_t takers
+    const int32_t* holder       # source class likewise
+    int64_t holders
+    int64_t* sent               # words by device tile
+    int64_t* received
+
+
+cdef inline int64_t tile_of(const int32_t* device, int64_t ordinal) noexcept nogil:
+    return ordinal if device == NULL else device[ordinal]
+
+
+cdef inline int64_t words(const Work* w, int64_t elements) noexcept nogil:
+    return elements * w.s.itemsize // 4
+
+
+cdef void load_classes(const SideData* side, int64_t** along, const int32_t* device,
+                       int64_t copies, int64_t* load) noexcept nogil:
+    """Words of each class of an axis-tiled side, products over the axes, for the first `copies` tiles of each."""
+    cdef int64_t c, n, product
+    cdef int a
+    for c in range(side.classes):
+        product = side.itemsize
+        for a in range(side.rank):
+            product *= along[a][side.partitions[c * side.rank + a]]
+        for n in range(side.class_row[c], side.class_row[c] + copies):
+            load[tile_of(device, side.ordinals[n])] = product // 4
+
+
+cdef inline int64_t overlap_of(const Work* w, int a, int64_t source, int64_t destination) noexcept nogil:
+    """The overlap of two partitions, or -1. A source partition's overlaps stand in the order of the destination's."""
+    cdef int64_t low = w.first[a] + w.row[a][source], high = w.first[a] + w.row[a][source + 1], n
+    if low == high or destination < w.overlaps[low].destination:
+        return -1
+    n = min(low + destination - w.overlaps[low].destination, high - 1)
+    while w.overlaps[n].destination > destination:      # empty partitions in between have no overlap
+        n -= 1
+    return n if w.overlaps[n].destination == destination else -1
+
+
+cdef int count_tiled(Work* w, const Device* v, Totals* t) noexcept nogil:
+    """All regions, without those that a tile has of itself, and without what needs no transfer for that."""
+    cdef const SideData* s = w.s
+    cdef const SideData* d = w.d
+    cdef Region r = all_regions(w)
+    cdef int64_t chosen[MAX_RANK]
+    cdef int64_t c, n, tile, taker
+    cdef int a
+    cdef int32_t* times = NULL      # how many tiles of this source class have each destination class too
+    t.transfers = r.pieces
+    t.destinations = r.pieces * d.replicas
+    t.elements = r.elements
+    load_classes(s, w.given, v.source, 1, v.sent)
+    load_classes(d, w.taken, v.destination, d.replicas, v.received)
+    if r.elements == 0:
+        return DONE
+    if s.replicas > 1:
+        times = <int32_t*> calloc(d.classes, sizeof(int32_t))
+        if times == NULL:
+            return NO_MEMORY
+    for c in range(s.classes):
+        for n in range(s.class_row[c], s.class_row[c + 1]):
+            tile = tile_of(v.source, s.ordinals[n])
+            taker = v.taker[tile] if tile < v.takers else -1
+            if taker < 0:
+                continue
+            for a in range(s.rank):
+                chosen[a] = overlap_of(w, a, s.partitions[c * s.rank + a], d.partitions[taker * s.rank + a])
+                if chosen[a] < 0:
+                    break
+            else:
+                r = region(w, chosen)
+                t.local_runs += r.runs
+                t.destinations -= r.pieces
+                v.received[tile] -= words(w, r.elements)
+                if times != NULL:
+                    times[taker] += 1
+                if (1 if times == NULL else times[taker]) == d.replicas:
+                    t.transfers -= r.pieces
+                    t.elements -= r.elements
+                    v.sent[tile_of(v.source, s.ordinals[s.class_row[c]])] -= words(w, r.elements)
+        if times != NULL:
+            for n in range(s.class_row[c], s.class_row[c + 1]):
+                tile = tile_of(v.source, s.ordinals[n])
+                if tile < v.takers and v.taker[tile] >= 0:
+                    times[v.taker[tile]] = 0
+    free(times)
+    return DONE
+
+
+# --- one side linear -------------------------------------------------------------------------------------------------
+
+
+cdef bint runs_along_rows(const SideData* side) noexcept nogil:
+    """Whether a row's elements stand side by side in storage."""
+    cdef int k
+    if side.digits and side.axis[0] == side.rank - 1:
+        return side.divisor[0] == 1 and side.count[0] == 0
+    for k in range(side.digits):
+        if side.axis[k] == side.rank - 1:
+            return False
+    return True
+
+
+cdef int count_linear(Work* w, const Device* v, bint to_linear, const int64_t* shape, int64_t grain,
+                      Totals* t) noexcept nogil:
+    """A linear side's pieces against the partitions of the last axis that they meet; one run each."""
+    cdef const SideData* line = w.d if to_linear else w.s
+    cdef const SideData* box = w.s if to_linear else w.d
+    cdef int last = line.rank - 1, a
+    cdef int64_t most = CUT // line.itemsize, columns = shape[last], extents = 0, longest = 0, mixed = grain | columns
+    cdef int64_t at[MAX_RANK]
+    cdef int32_t* table[MAX_RANK]       # outer axes: the box partition of each coordinate, -1 for none
+    cdef int32_t* memory
+    cdef const Overlap* overlaps = w.overlaps + w.first[last]
+    cdef int64_t count = w.first[last + 1] - w.first[last], low, high, middle, n, k, i, begin, end, row, tile, begins
+    cdef int64_t class_, mine, size, pieces, covered, from_, to, ordinal, move
+    cdef const int32_t* owner = v.destination if to_linear else v.source
+    cdef const int32_t* held = v.holder if to_linear else v.taker
+    cdef int64_t holders = v.holders if to_linear else v.takers
+    cdef bint outside = False
+    if not runs_along_rows(box):
+        return WALK
+    for k in range(count):
+        mixed |= overlaps[k].x0 | overlaps[k].x1 | overlaps[k].y0
+        longest = max(longest, overlaps[k].x1 - overlaps[k].x0)
+        mixed |= width(box, last, overlaps[k].source if to_linear else overlaps[k].destination)
+    if mixed % (4 // line.itemsize):
+        return WALK
+    for a in range(last):
+        extents += shape[a]
+    memory = <int32_t*> malloc((extents + 1) * sizeof(int32_t))
+    if memory == NULL:
+        return NO_MEMORY
+    memset(memory, 0xff, extents * sizeof(int32_t))
+    extents = 0
+    for a in range(last):
+        table[a] = memory + extents
+        extents += shape[a]
+        for n in range(w.first[a], w.first[a + 1]):
+            begins = w.overlaps[n].y0 if to_linear else w.overlaps[n].x0
+            for k in range(w.overlaps[n].x1 - w.overlaps[n].x0):
+                table[a][begins + k] = <int32_t> (w.overlaps[n].source if to_linear else w.overlaps[n].destination)
+    if to_linear:
+        load_classes(box, w.given, v.source, 1, v.sent)
+    else:
+        load_classes(box, w.taken, v.destination, box.replicas, v.received)
+    # The last axis' overlaps ascend on the linear side too, and follow each other without a gap.
+    begins = 0
+    end = 0
+    if count:
+        begins = overlaps[0].y0 if to_linear else overlaps[0].x0
+        end = begins
+        for k in range(count):
+            end += overlaps[k].x1 - overlaps[k].x0
+    low = begins
+    high = end
+    row = -1
+    n = 0
+    for ordinal in range(line.tiles):
+        tile = tile_of(owner, ordinal)
+        mine = held[tile] if tile < holders else -1
+        for i in range(line.piece_row[ordinal], line.piece_row[ordinal + 1]):
+            begin = line.piece_begin[i]
+            size = line.piece_begin[i + 1] - begin
+            if begin // columns != row:
+                row = begin // columns
+                n = 0
+                middle = row
+                class_ = 0
+                outside = False
+                for a in range(last - 1, -1, -1):
+                    at[a] = table[a][middle % shape[a]]
+                    middle = middle // shape[a]
+                    outside = outside or at[a] < 0
+            from_ = max(begin - row * columns, low)
+            to = min(begin - row * columns + size, high)
+            if outside or from_ >= to:
+                continue
+            # The overlaps that [from_, to) meets: n is the first, k the last.
+            while (overlaps[n].y0 if to_linear else overlaps[n].x0) + overlaps[n].x1 - overlaps[n].x0 <= from_:
+                n += 1
+            k = n
+            move = count - 1
+            while k < move:
+                middle = (k + move + 1) >> 1
+                if (overlaps[middle].y0 if to_linear else overlaps[middle].x0) < to:
+                    k = middle
+                else:
+                    move = middle - 1
+            pieces = k - n + 1
+            if longest > most:
+                for middle in range(n, k + 1):
+                    begins = overlaps[middle].y0 if to_linear else overlaps[middle].x0
+                    pieces += (min(to, begins + overlaps[middle].x1 - overlaps[middle].x0) - max(from_, begins) - 1) // most
+            covered = to - from_
+            t.transfers += pieces
+            t.destinations += pieces * w.d.replicas
+            t.elements += covered
+            if to_linear:
+                v.received[tile] += words(w, covered)
+            else:
+                v.sent[tile] += words(w, covered)
+            if mine >= 0:
+                # The part that this tile has (or takes) itself.
+                for a in range(last):
+                    if box.partitions[mine * box.rank + a] != at[a]:
+                        break
+                else:
+                    class_ = box.partitions[mine * box.rank + last]
+                    middle = n
+                    while middle < k and (overlaps[middle].source if to_linear else overlaps[middle].destination) < class_:
+                        middle += 1
+                    if (overlaps[middle].source if to_linear else overlaps[middle].destination) == class_:
+                        begins = overlaps[middle].y0 if to_linear else overlaps[middle].x0
+                        covered = min(to, begins + overlaps[middle].x1 - overlaps[middle].x0) - max(from_, begins)
+                        pieces = (covered + most - 1) // most
+                        t.local_runs += 1
+                        t.destinations -= pieces
+                        v.received[tile] -= words(w, covered)
+                        if to_linear or box.replicas == 1:
+                            t.transfers -= pieces
+                            t.elements -= covered
+                            v.sent[tile_of(v.source, w.s.ordinals[w.s.class_row[mine]]) if to_linear else tile] -= words(
+                                w, covered)
+            n = k
+    free(memory)
+    return DONE
+
+
+cdef int count_lines(Work* w, const Device* v, int64_t grains, int64_t columns, Totals* t) noexcept nogil:
+    """Both sides linear, of one shape: pieces against pieces."""
+    cdef const SideData* s = w.s
+    cdef const SideData* d = w.d
+    cdef int64_t most = CUT // s.itemsize, i = 0, o = 0, p, size, q, tile, other
+    if (grains | columns) % (4 // s.itemsize):
+        return WALK
+    for p in range(d.tiles):
+        tile = tile_of(v.destination, p)
+        for q in range(d.piece_row[p], d.piece_row[p + 1]):
+            while True:
+                while s.piece_row[o + 1] <= i:
+                    o += 1
+                size = min(d.piece_begin[q + 1], s.piece_begin[i + 1]) - max(d.piece_begin[q], s.piece_begin[i])
+                other = tile_of(v.source, o)
+                if other == tile:
+                    t.local_runs += 1
+                else:
+                    t.transfers += (size + most - 1) // most
+                    t.elements += size
+                    v.sent[other] += words(w, size)
+                    v.received[tile] += words(w, size)
+                if s.piece_begin[i + 1] > d.piece_begin[q + 1]:
+                    break
+                i += 1
+                if s.piece_begin[i] == d.piece_begin[q + 1]:
+                    break
+    t.destinations = t.transfers
+    return DONE
+
+
+# --- the face --------------------------------------------------------------------------------------------------------
+
+
+cdef int count_copy(const SideData* s, const SideData* d, const int64_t* offsets, bint share, const int64_t* shape,
+                    int64_t grain, bint same, const Device* v, Totals* t) noexcept nogil:
+    cdef Work w
+    cdef int status
+    memset(t, 0, sizeof(Totals))
+    w.memory = NULL
+    status = prepare(&w, s, d, offsets, share)
+    if status == DONE:
+        if s.linear and d.linear:
+            status = count_lines(&w, v, grain, shape[s.rank - 1], t) if same else WALK
+        elif s.linear or d.linear:
+            status = count_linear(&w, v, d.linear, shape, grain, t)
+        else:
+            status = decide(&w)
+            if status == DONE:
+                status = count_tiled(&w, v, t)
+    free(w.memory)
+    return status
+
+
+def count(SideTable source not None, SideTable destination not None, const int64_t[::1] offsets not None, bint share,
+          const int64_t[::1] shape not None, int64_t grain, bint same, const int32_t[::1] source_device,
+          const int32_t[::1] destination_device, const int32_t[::1] holder not None, const int32_t[::1] taker not None,
+          int64_t[::1] sent not None, int64_t[::1] received not None):
+    """Count one copy without a view.
+
+    `shape` and `grain` are a linear side's (both sides' grains or-ed), `same` whether two linear sides are of one shape
+    and not offset. Devices are None for the identity; `holder` and `taker` give the classes of device tiles. Adds words to
+    `sent` and `received`, which are zero at first.
+
+    Returns (transfers, destinations, local runs, elements), or None where the copy has to be walked.
+    """
+    cdef Device v
+    cdef Totals t
+    cdef int status
+    v.tiles = sent.shape[0]
+    v.source = &source_device[0] if source_device is not None else NULL
+    v.destination = &destination_device[0] if destination_device is not None else NULL
+    v.holder = &holder[0]
+    v.holders = holder.shape[0]
+    v.taker = &taker[0]
+    v.takers = taker.shape[0]
+    v.sent = &sent[0]
+    v.received = &received[0]
+    with nogil:
+        status = count_copy(&source.data, &destination.data, &offsets[0] if source.data.rank else NULL, share,
+                            &shape[0] if source.data.rank else NULL, grain, same, &v, &t)
+    if status == NO_MEMORY:
+        raise MemoryError
+    return (t.transfers, t.destinations, t.local_runs, t.elements) if status == DONE else None
