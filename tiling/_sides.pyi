@@ -11,6 +11,6 @@ class SideTable:
         bounds: list[NDArray[np.int64]],
         digits: list[tuple[int, int, int]],
         classes: tuple[Any, ...],
-        pieces: tuple[NDArray[np.int64], NDArray[np.int64]] | None,
+        pieces: tuple[NDArray[np.int64], NDArray[np.int64], int, bool] | None,
         replicas: int,
     ) -> None: ...

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from . import _storage
+from . import _fill, _storage
 from .errors import AlignmentError, TooManyTransfersError
 from .layout import CoordinateMapping, OwnerMap, TensorType
 from .ownership import Int32, Int64, check_rows
@@ -168,8 +168,17 @@ def plan_copy(
         destination_owners=destination_owners,
         device_tiles=device_tiles,
     )
-    kernel = runs(copy)
-    count, ends, local, _, misaligned = kernel.count()
+    totals = copy.analysis.count() if mapping is None or mapping.view is None else None
+    misaligned = 0
+    if totals is not None:
+        count, ends, local, _ = totals
+        filled = _fill.is_filled(copy.analysis)
+    else:
+        filled = False
+    if not filled:
+        kernel = runs(copy)
+    if totals is None:
+        count, ends, local, _, misaligned = kernel.count()
     if max_transfers is not None and count > max_transfers:
         raise TooManyTransfersError(
             "too many transfers", where="max_transfers", value=count, accepted=f"at most {max_transfers}"
@@ -186,7 +195,7 @@ def plan_copy(
     inside = LocalRuns(
         np.empty(local, np.int32), np.empty(local, np.int64), np.empty(local, np.int64), np.empty(local, np.int64)
     )
-    kernel.fill(
+    columns = (
         transfers.source_tile,
         transfers.source_offset,
         transfers.bytes,
@@ -198,6 +207,11 @@ def plan_copy(
         inside.bytes,
         inside.destination_offset,
     )
+    if filled:
+        done = _fill.fill(copy.analysis, copy.destination.groups[1], *columns)
+    else:
+        done = kernel.fill(*columns)
+    assert done == (count, ends, local)
     if require_aligned and misaligned:
         raise _misaligned(transfers, misaligned)
     return CopyPlan(copy, transfers, inside)

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from . import _count as _kernel
 from .layout import CoordinateMapping, OwnerMap, TensorType
 from .ownership import Int64
-from .regions import Retile, Staging, retile, side_table
+from .regions import Retile, Staging, retile
 from .runs import runs
 
 
@@ -76,38 +75,10 @@ def count_copy(
 
 
 def _count(copy: Retile) -> CopyCount:
-    tiles = copy.device_tiles
-    loads = np.zeros((2, tiles), np.int64)
-    sent, received = loads
-    totals = None if copy.mapping.view is not None else _closed_form(copy, sent, received)
+    sent, received = np.zeros((2, copy.device_tiles), np.int64)
+    totals = None if copy.mapping.view is not None else copy.analysis.count(sent, received)
     if totals is not None:
         transfers, _, local, elements = totals
         return CopyCount(copy, transfers, local, elements * copy.itemsize, 0, sent, received)
     transfers, _, local, size, misaligned = runs(copy).count(sent, received)
     return CopyCount(copy, transfers, local, size, misaligned, sent, received)
-
-
-def _closed_form(copy: Retile, sent: Int64, received: Int64) -> tuple[int, int, int, int] | None:
-    """Transfers, destinations, local runs and elements as products of per-axis sums; None where they must be walked.
-
-    Only copies without misaligned transfers are decided.
-    """
-    a, b = copy.source, copy.destination
-    if (a.owned.is_linear and a.order.name == "Output") or (b.owned.is_linear and b.order.name == "Output"):
-        return None
-    linear = a.owned if a.owned.is_linear else b.owned
-    return _kernel.count(
-        side_table(a.owned, a.staged),
-        side_table(b.owned, b.staged),
-        np.array(copy.offsets, np.int64),
-        copy.shares_padding,
-        np.array(linear.shape, np.int64),
-        a.owned.grain | b.owned.grain,
-        a.owned.shape == b.owned.shape and not any(copy.offsets),
-        None if a.owners is None else a.device,
-        None if b.owners is None else b.device,
-        a.owned.classes[0] if a.owners is None else a.class_of_tile,
-        b.owned.classes[0] if b.owners is None else b.class_of_tile,
-        sent,
-        received,
-    )

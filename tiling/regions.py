@@ -14,6 +14,7 @@ from typing import Final, Literal
 import numpy as np
 
 from . import _partition
+from ._count import Analysis
 from ._sides import SideTable
 from .errors import CopyError, SizeError
 from .layout import MAX_SIZE, ROW_MAJOR, CoordinateMapping, ElementOrder, OwnerMap, TensorType, _choice, _instance
@@ -134,6 +135,26 @@ class Retile:
     @cached_property
     def overlays(self) -> Overlays:
         return _overlays(self)
+
+    @cached_property
+    def analysis(self) -> Analysis:
+        """The closed form's analysis, of a copy without a view."""
+        a, b = self.source, self.destination
+        return Analysis(
+            side_table(a.owned, a.staged),
+            side_table(b.owned, b.staged),
+            np.array(self.offsets, np.int64),
+            self.shares_padding,
+            np.array((a if a.owned.is_linear else b).owned.shape, np.int64),
+            a.owned.shape == b.owned.shape and not any(self.offsets),
+            (
+                None if a.owners is None else a.device,
+                None if b.owners is None else b.device,
+                None if a.owners is None else np.argsort(a.device).astype(np.int32),
+                a.owned.classes[0] if a.owners is None else a.class_of_tile,
+                b.owned.classes[0] if b.owners is None else b.class_of_tile,
+            ),
+        )
 
 
 def _overlay(source: Int64, destination: Int64, offset: int, share: bool) -> tuple[Int64, Int64, Int64]:
@@ -346,8 +367,10 @@ def moving_digits(side: Side) -> list[tuple[int, int, int]]:
 def side_table(owned: Ownership, staged: bool) -> SideTable:
     """What the counting kernels need of one side; made once for a resolved type."""
     of_tile, row, ordinals = owned.classes
-    pieces = owned.pieces[1:3] if owned.is_linear else None
     side = Side(owned, staged, None, owned.tile_count, "")
+    pieces = None
+    if owned.is_linear:
+        pieces = (owned.pieces[1], owned.pieces[2], owned.grain, side.order.name == "Output")
     return SideTable(
         owned.itemsize,
         staged,

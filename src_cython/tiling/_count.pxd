@@ -1,6 +1,19 @@
 # Totals of a copy without its runs: products of per-axis sums.
 from libc.stdint cimport int32_t, int64_t
 
+from ._sides cimport SideData, SideTable
+from ._storage cimport MAX_RANK
+
+cdef enum:
+    CUT = 16592         # bytes: the longest message, 4,148 words
+    MAX_LINKS = 8       # pairs of steps that a copy may link by; more are left to the walk
+
+# What a kernel could not decide; the copy is then walked.
+cdef enum:
+    DONE = 0
+    WALK = 1
+    NO_MEMORY = 2
+
 # A stretch of one axis that one source and one destination partition share.
 cdef struct Overlap:
     int64_t x0, x1      # in coordinates of the source partition, carried padding included
@@ -9,3 +22,54 @@ cdef struct Overlap:
 
 cdef struct Totals:
     int64_t transfers, destinations, local_runs, elements
+
+cdef struct Work:
+    const SideData* s
+    const SideData* d
+    # Overlaps of every axis, all in one array; `first[a]` is where axis a's begin, `row[a]` where each partition's do.
+    Overlap* overlaps
+    int64_t first[MAX_RANK + 1]
+    int64_t* row[MAX_RANK]
+    # Links of every overlap and pair of steps, and what a long run's cuts add: both are products over the axes.
+    int links
+    int source_step[MAX_LINKS]
+    int destination_step[MAX_LINKS]
+    int64_t* along[MAX_LINKS]
+    int64_t longest             # a linear side's: the longest overlap of the last axis
+    bint cuts
+    int64_t* lines              # cuts: of runs along the fastest axis (there), times elements elsewhere
+    int64_t* planes             # cuts: whole lines on the fastest axis, cuts of their chains on the second
+    # Elements that each source partition gives and each destination partition takes, per axis.
+    int64_t* given[MAX_RANK]
+    int64_t* taken[MAX_RANK]
+    int64_t class_stride[MAX_RANK]      # what a destination partition adds to the class
+    void* memory
+
+# Where the tiles of both sides are on the device. NULL devices are the identity.
+cdef struct Device:
+    const int32_t* source       # device tile of each source ordinal
+    const int32_t* destination
+    const int32_t* order        # source ordinals by device tile
+    const int32_t* taker        # destination class of the device tiles, -1 for none, as far as `takers`
+    int64_t takers
+    const int32_t* holder       # source class likewise
+    int64_t holders
+    int64_t* sent               # words by device tile
+    int64_t* received
+
+cdef int64_t width(const SideData* s, int a, int64_t i) noexcept nogil
+cdef int64_t tile_of(const int32_t* device, int64_t ordinal) noexcept nogil
+cdef int64_t overlap_of(const Work* w, int a, int64_t source, int64_t destination) noexcept nogil
+cdef bint runs_along_rows(const SideData* side) noexcept nogil
+cdef int prepare(Work* w, const SideData* s, const SideData* d, const int64_t* offsets, bint share) noexcept nogil
+cdef int decide(Work* w) noexcept nogil
+cdef int count_decided(const Work* w, const int64_t* shape, const Device* device, int64_t* sent, int64_t* received,
+                       Totals* t) noexcept nogil
+
+cdef class Analysis:
+    cdef Work work
+    cdef Device device
+    cdef const int64_t* shape       # of a linear side
+    cdef readonly bint decided
+    cdef SideTable source, destination
+    cdef object kept

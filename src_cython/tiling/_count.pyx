@@ -18,17 +18,6 @@ from libc.string cimport memset
 from ._sides cimport SideData, SideTable
 from ._storage cimport MAX_DIGITS, MAX_RANK
 
-cdef enum:
-    CUT = 16592         # bytes: the longest message, 4,148 words
-    MAX_LINKS = 8       # pairs of steps that a copy may link by; more are left to the walk
-
-# What a kernel could not decide; the copy is then walked.
-cdef enum:
-    DONE = 0
-    WALK = 1
-    NO_MEMORY = 2
-
-
 # --- overlaps --------------------------------------------------------------------------------------------------------
 
 
@@ -58,7 +47,7 @@ cdef int64_t overlay(const SideData* s, const SideData* d, int a, int64_t offset
     return n
 
 
-cdef inline int64_t width(const SideData* s, int a, int64_t i) noexcept nogil:
+cdef int64_t width(const SideData* s, int a, int64_t i) noexcept nogil:
     return (s.logical[a][i] if s.staged else s.physical[a][i]) - s.start[a][i]
 
 
@@ -183,35 +172,12 @@ cdef int64_t links_along(const SideData* s, const SideData* d, int a, int j, int
 
 # --- one copy --------------------------------------------------------------------------------------------------------
 
-cdef struct Work:
-    const SideData* s
-    const SideData* d
-    # Overlaps of every axis, all in one array; `first[a]` is where axis a's begin, `row[a]` where each partition's do.
-    Overlap* overlaps
-    int64_t* rows
-    int64_t first[MAX_RANK + 1]
-    int64_t* row[MAX_RANK]
-    # Links of every overlap and pair of steps, and what a long run's cuts add: both are products over the axes.
-    int links
-    int source_step[MAX_LINKS]
-    int destination_step[MAX_LINKS]
-    int64_t* along[MAX_LINKS]
-    int64_t longest             # bytes that a run can't be longer than
-    bint cuts
-    int64_t* lines              # cuts: of runs along the fastest axis (there), times elements elsewhere
-    int64_t* planes             # cuts: whole lines on the fastest axis, cuts of their chains on the second
-    # Elements that each source partition gives and each destination partition takes, per axis.
-    int64_t* given[MAX_RANK]
-    int64_t* taken[MAX_RANK]
-    void* memory
-
-
 cdef int find_links(Work* w) noexcept nogil:
     """The pairs of steps that link anything, and their links along every axis."""
     cdef const SideData* s = w.s
     cdef const SideData* d = w.d
-    cdef int j, k, a
-    cdef int64_t n, total, total_overlaps = w.first[s.rank], wide, wider
+    cdef int i, j, k, a
+    cdef int64_t n, total, wide, wider
     cdef Condition c = Condition(False, False, 0, 0, 0, 1, 0), e = c
     cdef Overlap* o
     cdef int64_t* along
@@ -220,7 +186,9 @@ cdef int find_links(Work* w) noexcept nogil:
             if w.links == MAX_LINKS:
                 return WALK
             along = w.along[w.links]
-            for a in range(s.rank):
+            for i in range(s.rank):
+                # The axis that the source's step moves along comes first: most pairs already differ there.
+                a = (s.axis[j] + i) % s.rank
                 total = 0
                 wide = wider = -1
                 for n in range(w.first[a], w.first[a + 1]):
@@ -388,6 +356,10 @@ cdef int prepare(Work* w, const SideData* s, const SideData* d, const int64_t* o
         w.given[a] = <int64_t*> at
         w.taken[a] = w.given[a] + s.parts[a]
         at += (s.parts[a] + d.parts[a]) * sizeof(int64_t)
+    first = 1
+    for a in range(s.rank - 1, -1, -1):
+        w.class_stride[a] = first
+        first *= d.parts[a]
     first = 0
     for a in range(s.rank):
         w.row[a] = <int64_t*> at
@@ -472,30 +444,20 @@ cdef Region all_regions(const Work* w) noexcept nogil:
 
 # --- both sides axis-tiled -------------------------------------------------------------------------------------------
 
-# Where the tiles of both sides are on the device. NULL devices are the identity.
-cdef struct Device:
-    int64_t tiles
-    const int32_t* source       # device tile of each source ordinal
-    const int32_t* destination
-    const int32_t* taker        # destination class of the device tiles, -1 for none, as far as `takers`
-    int64_t takers
-    const int32_t* holder       # source class likewise
-    int64_t holders
-    int64_t* sent               # words by device tile
-    int64_t* received
-
-
-cdef inline int64_t tile_of(const int32_t* device, int64_t ordinal) noexcept nogil:
+cdef int64_t tile_of(const int32_t* device, int64_t ordinal) noexcept nogil:
     return ordinal if device == NULL else device[ordinal]
 
 
-cdef inline int64_t words(const Work* w, int64_t elements) noexcept nogil:
-    return elements * w.s.itemsize // 4
+cdef inline void add_words(int64_t* load, int64_t tile, const Work* w, int64_t elements) noexcept nogil:
+    if load != NULL:
+        load[tile] += elements * w.s.itemsize // 4
 
 
 cdef void load_classes(const SideData* side, int64_t** along, const int32_t* device,
                        int64_t copies, int64_t* load) noexcept nogil:
     """Words of each class of an axis-tiled side, products over the axes, for the first `copies` tiles of each."""
+    if load == NULL:
+        return
     cdef int64_t c, n, product
     cdef int a
     for c in range(side.classes):
@@ -506,7 +468,7 @@ cdef void load_classes(const SideData* side, int64_t** along, const int32_t* dev
             load[tile_of(device, side.ordinals[n])] = product // 4
 
 
-cdef inline int64_t overlap_of(const Work* w, int a, int64_t source, int64_t destination) noexcept nogil:
+cdef int64_t overlap_of(const Work* w, int a, int64_t source, int64_t destination) noexcept nogil:
     """The overlap of two partitions, or -1. A source partition's overlaps stand in the order of the destination's."""
     cdef int64_t low = w.first[a] + w.row[a][source], high = w.first[a] + w.row[a][source + 1], n
     if low == high or destination < w.overlaps[low].destination:
@@ -517,7 +479,7 @@ cdef inline int64_t overlap_of(const Work* w, int a, int64_t source, int64_t des
     return n if w.overlaps[n].destination == destination else -1
 
 
-cdef int count_tiled(Work* w, const Device* v, Totals* t) noexcept nogil:
+cdef int count_tiled(const Work* w, const Device* v, Totals* t) noexcept nogil:
     """All regions, without those that a tile has of itself, and without what needs no transfer for that."""
     cdef const SideData* s = w.s
     cdef const SideData* d = w.d
@@ -529,8 +491,8 @@ cdef int count_tiled(Work* w, const Device* v, Totals* t) noexcept nogil:
     t.transfers = r.pieces
     t.destinations = r.pieces * d.replicas
     t.elements = r.elements
-    load_classes(s, w.given, v.source, 1, v.sent)
-    load_classes(d, w.taken, v.destination, d.replicas, v.received)
+    load_classes(s, <int64_t**> w.given, v.source, 1, v.sent)
+    load_classes(d, <int64_t**> w.taken, v.destination, d.replicas, v.received)
     if r.elements == 0:
         return DONE
     if s.replicas > 1:
@@ -551,13 +513,13 @@ cdef int count_tiled(Work* w, const Device* v, Totals* t) noexcept nogil:
                 r = region(w, chosen)
                 t.local_runs += r.runs
                 t.destinations -= r.pieces
-                v.received[tile] -= words(w, r.elements)
+                add_words(v.received, tile, w, -r.elements)
                 if times != NULL:
                     times[taker] += 1
                 if (1 if times == NULL else times[taker]) == d.replicas:
                     t.transfers -= r.pieces
                     t.elements -= r.elements
-                    v.sent[tile_of(v.source, s.ordinals[s.class_row[c]])] -= words(w, r.elements)
+                    add_words(v.sent, tile_of(v.source, s.ordinals[s.class_row[c]]), w, -r.elements)
         if times != NULL:
             for n in range(s.class_row[c], s.class_row[c + 1]):
                 tile = tile_of(v.source, s.ordinals[n])
@@ -581,13 +543,35 @@ cdef bint runs_along_rows(const SideData* side) noexcept nogil:
     return True
 
 
-cdef int count_linear(Work* w, const Device* v, bint to_linear, const int64_t* shape, int64_t grain,
-                      Totals* t) noexcept nogil:
+cdef int decide_linear(Work* w, bint to_linear, const int64_t* shape) noexcept nogil:
+    """Whether every overlap of a piece is one run of whole words; what the closed form leaves open is walked."""
+    cdef const SideData* line = w.d if to_linear else w.s
+    cdef const SideData* box = w.s if to_linear else w.d
+    cdef int last = line.rank - 1
+    cdef int64_t n, mixed = line.grain | shape[last]
+    cdef const Overlap* o
+    if line.scattered or not runs_along_rows(box):
+        return WALK
+    w.longest = 0
+    for n in range(w.first[last], w.first[last + 1]):
+        o = &w.overlaps[n]
+        mixed |= o.x0 | o.x1 | o.y0 | width(box, last, o.source if to_linear else o.destination)
+        w.longest = max(w.longest, o.x1 - o.x0)
+    return WALK if mixed % (4 // line.itemsize) else DONE
+
+
+cdef bint lines_are_words(const Work* w, const int64_t* shape) noexcept nogil:
+    """Whether two linear sides of one shape are cut at whole words everywhere."""
+    cdef int64_t mixed = w.s.grain | w.d.grain | shape[w.s.rank - 1]
+    return not w.s.scattered and not w.d.scattered and mixed % (4 // w.s.itemsize) == 0
+
+
+cdef int count_linear(const Work* w, const Device* v, bint to_linear, const int64_t* shape, Totals* t) noexcept nogil:
     """A linear side's pieces against the partitions of the last axis that they meet; one run each."""
     cdef const SideData* line = w.d if to_linear else w.s
     cdef const SideData* box = w.s if to_linear else w.d
     cdef int last = line.rank - 1, a
-    cdef int64_t most = CUT // line.itemsize, columns = shape[last], extents = 0, longest = 0, mixed = grain | columns
+    cdef int64_t most = CUT // line.itemsize, columns = shape[last], extents = 0
     cdef int64_t at[MAX_RANK]
     cdef int32_t* table[MAX_RANK]       # outer axes: the box partition of each coordinate, -1 for none
     cdef int32_t* memory
@@ -598,14 +582,6 @@ cdef int count_linear(Work* w, const Device* v, bint to_linear, const int64_t* s
     cdef const int32_t* held = v.holder if to_linear else v.taker
     cdef int64_t holders = v.holders if to_linear else v.takers
     cdef bint outside = False
-    if not runs_along_rows(box):
-        return WALK
-    for k in range(count):
-        mixed |= overlaps[k].x0 | overlaps[k].x1 | overlaps[k].y0
-        longest = max(longest, overlaps[k].x1 - overlaps[k].x0)
-        mixed |= width(box, last, overlaps[k].source if to_linear else overlaps[k].destination)
-    if mixed % (4 // line.itemsize):
-        return WALK
     for a in range(last):
         extents += shape[a]
     memory = <int32_t*> malloc((extents + 1) * sizeof(int32_t))
@@ -621,9 +597,9 @@ cdef int count_linear(Work* w, const Device* v, bint to_linear, const int64_t* s
             for k in range(w.overlaps[n].x1 - w.overlaps[n].x0):
                 table[a][begins + k] = <int32_t> (w.overlaps[n].source if to_linear else w.overlaps[n].destination)
     if to_linear:
-        load_classes(box, w.given, v.source, 1, v.sent)
+        load_classes(box, <int64_t**> w.given, v.source, 1, v.sent)
     else:
-        load_classes(box, w.taken, v.destination, box.replicas, v.received)
+        load_classes(box, <int64_t**> w.taken, v.destination, box.replicas, v.received)
     # The last axis' overlaps ascend on the linear side too, and follow each other without a gap.
     begins = 0
     end = 0
@@ -668,7 +644,7 @@ cdef int count_linear(Work* w, const Device* v, bint to_linear, const int64_t* s
                 else:
                     move = middle - 1
             pieces = k - n + 1
-            if longest > most:
+            if w.longest > most:
                 for middle in range(n, k + 1):
                     begins = overlaps[middle].y0 if to_linear else overlaps[middle].x0
                     pieces += (min(to, begins + overlaps[middle].x1 - overlaps[middle].x0) - max(from_, begins) - 1) // most
@@ -677,9 +653,9 @@ cdef int count_linear(Work* w, const Device* v, bint to_linear, const int64_t* s
             t.destinations += pieces * w.d.replicas
             t.elements += covered
             if to_linear:
-                v.received[tile] += words(w, covered)
+                add_words(v.received, tile, w, covered)
             else:
-                v.sent[tile] += words(w, covered)
+                add_words(v.sent, tile, w, covered)
             if mine >= 0:
                 # The part that this tile has (or takes) itself.
                 for a in range(last):
@@ -696,24 +672,22 @@ cdef int count_linear(Work* w, const Device* v, bint to_linear, const int64_t* s
                         pieces = (covered + most - 1) // most
                         t.local_runs += 1
                         t.destinations -= pieces
-                        v.received[tile] -= words(w, covered)
+                        add_words(v.received, tile, w, -covered)
                         if to_linear or box.replicas == 1:
                             t.transfers -= pieces
                             t.elements -= covered
-                            v.sent[tile_of(v.source, w.s.ordinals[w.s.class_row[mine]]) if to_linear else tile] -= words(
-                                w, covered)
+                            add_words(v.sent, tile_of(v.source, w.s.ordinals[w.s.class_row[mine]]) if to_linear else tile,
+                                      w, -covered)
             n = k
     free(memory)
     return DONE
 
 
-cdef int count_lines(Work* w, const Device* v, int64_t grains, int64_t columns, Totals* t) noexcept nogil:
+cdef void count_lines(const Work* w, const Device* v, Totals* t) noexcept nogil:
     """Both sides linear, of one shape: pieces against pieces."""
     cdef const SideData* s = w.s
     cdef const SideData* d = w.d
     cdef int64_t most = CUT // s.itemsize, i = 0, o = 0, p, size, q, tile, other
-    if (grains | columns) % (4 // s.itemsize):
-        return WALK
     for p in range(d.tiles):
         tile = tile_of(v.destination, p)
         for q in range(d.piece_row[p], d.piece_row[p + 1]):
@@ -727,67 +701,102 @@ cdef int count_lines(Work* w, const Device* v, int64_t grains, int64_t columns, 
                 else:
                     t.transfers += (size + most - 1) // most
                     t.elements += size
-                    v.sent[other] += words(w, size)
-                    v.received[tile] += words(w, size)
+                    add_words(v.sent, other, w, size)
+                    add_words(v.received, tile, w, size)
                 if s.piece_begin[i + 1] > d.piece_begin[q + 1]:
                     break
                 i += 1
                 if s.piece_begin[i] == d.piece_begin[q + 1]:
                     break
     t.destinations = t.transfers
-    return DONE
 
 
 # --- the face --------------------------------------------------------------------------------------------------------
 
 
-cdef int count_copy(const SideData* s, const SideData* d, const int64_t* offsets, bint share, const int64_t* shape,
-                    int64_t grain, bint same, const Device* v, Totals* t) noexcept nogil:
-    cdef Work w
-    cdef int status
-    memset(t, 0, sizeof(Totals))
-    w.memory = NULL
-    status = prepare(&w, s, d, offsets, share)
-    if status == DONE:
-        if s.linear and d.linear:
-            status = count_lines(&w, v, grain, shape[s.rank - 1], t) if same else WALK
-        elif s.linear or d.linear:
-            status = count_linear(&w, v, d.linear, shape, grain, t)
-        else:
-            status = decide(&w)
-            if status == DONE:
-                status = count_tiled(&w, v, t)
-    free(w.memory)
-    return status
+cdef class Analysis:
+    """One copy without a view, overlaid and decided; read by any number of threads.
 
-
-def count(SideTable source not None, SideTable destination not None, const int64_t[::1] offsets not None, bint share,
-          const int64_t[::1] shape not None, int64_t grain, bint same, const int32_t[::1] source_device,
-          const int32_t[::1] destination_device, const int32_t[::1] holder not None, const int32_t[::1] taker not None,
-          int64_t[::1] sent not None, int64_t[::1] received not None):
-    """Count one copy without a view.
-
-    `shape` and `grain` are a linear side's (both sides' grains or-ed), `same` whether two linear sides are of one shape
-    and not offset. Devices are None for the identity; `holder` and `taker` give the classes of device tiles. Adds words to
-    `sent` and `received`, which are zero at first.
-
-    Returns (transfers, destinations, local runs, elements), or None where the copy has to be walked.
+    `decided` says whether the closed form holds; otherwise the copy has to be walked.
     """
-    cdef Device v
-    cdef Totals t
-    cdef int status
-    v.tiles = sent.shape[0]
-    v.source = &source_device[0] if source_device is not None else NULL
-    v.destination = &destination_device[0] if destination_device is not None else NULL
-    v.holder = &holder[0]
-    v.holders = holder.shape[0]
-    v.taker = &taker[0]
-    v.takers = taker.shape[0]
-    v.sent = &sent[0]
-    v.received = &received[0]
-    with nogil:
-        status = count_copy(&source.data, &destination.data, &offsets[0] if source.data.rank else NULL, share,
-                            &shape[0] if source.data.rank else NULL, grain, same, &v, &t)
-    if status == NO_MEMORY:
-        raise MemoryError
-    return (t.transfers, t.destinations, t.local_runs, t.elements) if status == DONE else None
+
+    def __cinit__(self):
+        self.work.memory = NULL
+
+    def __init__(self, SideTable source not None, SideTable destination not None, const int64_t[::1] offsets not None,
+                 bint share, const int64_t[::1] shape not None, bint same, devices not None):
+        """`shape` is a linear side's, `same` whether two linear sides are of one shape and not offset.
+
+        `devices`: the device tile of each source and destination ordinal (None for the identity), the ordinals of the
+        source by device tile (likewise), and the classes that device tiles hold of the source and of the destination.
+        """
+        cdef const SideData* s = &source.data
+        cdef const SideData* d = &destination.data
+        cdef Device* v = &self.device
+        cdef const int32_t[::1] tiles
+        cdef int status
+        self.source, self.destination = source, destination
+        self.kept = (devices, shape)
+        self.shape = &shape[0] if s.rank else NULL
+        source_device, destination_device, source_order, holder, taker = devices
+        v.source = v.destination = v.order = NULL
+        if source_device is not None:
+            tiles = source_device
+            v.source = &tiles[0]
+            tiles = source_order
+            v.order = &tiles[0]
+        if destination_device is not None:
+            tiles = destination_device
+            v.destination = &tiles[0]
+        tiles = holder
+        v.holder = &tiles[0]
+        v.holders = tiles.shape[0]
+        tiles = taker
+        v.taker = &tiles[0]
+        v.takers = tiles.shape[0]
+        with nogil:
+            status = prepare(&self.work, s, d, &offsets[0] if s.rank else NULL, share)
+            if status == DONE:
+                if s.linear and d.linear:
+                    status = DONE if same and lines_are_words(&self.work, self.shape) else WALK
+                elif s.linear or d.linear:
+                    status = decide_linear(&self.work, d.linear, self.shape)
+                else:
+                    status = decide(&self.work)
+        if status == NO_MEMORY:
+            raise MemoryError
+        self.decided = status == DONE
+
+    def __dealloc__(self):
+        free(self.work.memory)
+
+    def count(self, int64_t[::1] sent=None, int64_t[::1] received=None):
+        """Transfers, destinations, local runs and elements, exactly; None where the copy has to be walked.
+
+        Adds the words of every device tile to `sent` and `received`, which are zero at first.
+        """
+        cdef Totals t
+        cdef int status
+        cdef int64_t* sends = &sent[0] if sent is not None else NULL
+        cdef int64_t* receives = &received[0] if received is not None else NULL
+        if not self.decided:
+            return None
+        with nogil:
+            status = count_decided(&self.work, self.shape, &self.device, sends, receives, &t)
+        if status == NO_MEMORY:
+            raise MemoryError
+        return t.transfers, t.destinations, t.local_runs, t.elements
+
+
+cdef int count_decided(const Work* w, const int64_t* shape, const Device* device, int64_t* sent, int64_t* received,
+                       Totals* t) noexcept nogil:
+    cdef Device v = device[0]
+    v.sent = sent
+    v.received = received
+    memset(t, 0, sizeof(Totals))
+    if w.s.linear and w.d.linear:
+        count_lines(w, &v, t)
+        return DONE
+    if w.s.linear or w.d.linear:
+        return count_linear(w, &v, w.d.linear, shape, t)
+    return count_tiled(w, &v, t)

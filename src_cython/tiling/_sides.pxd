@@ -24,7 +24,8 @@ cdef struct SideData:
     const int64_t* class_row
     const int32_t* ordinals
     # Linear: pieces of each tile, and each piece's first element.
-    bint linear
+    bint linear, scattered              # scattered: a piece's elements don't stand in the order of its row
+    int64_t grain
     const int64_t* piece_row
     const int64_t* piece_begin
 

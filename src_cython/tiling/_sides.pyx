@@ -11,7 +11,8 @@ cdef class SideTable:
         """`bounds`: (3, partitions) of each axis. `digits`: (axis, divisor, count), fastest first, 0 for the rest.
 
         `classes`: of each ordinal (tiles,), partitions of each (classes, rank), and CSR rows and ordinals. `pieces`:
-        None, or rows (tiles + 1,) and first elements (pieces + 1,) of a linear side.
+        None, or a linear side's rows (tiles + 1,), first elements (pieces + 1,), grain, and whether a piece's elements
+        are scattered.
         """
         cdef SideData* d = &self.data
         cdef const int64_t[:, ::1] bound
@@ -44,6 +45,6 @@ cdef class SideTable:
         d.ordinals = &ordinals[0]
         d.linear = pieces is not None
         if d.linear:
-            row, begin = pieces
+            row, begin, d.grain, d.scattered = pieces
             d.piece_row = &row[0]
             d.piece_begin = &begin[0]

@@ -1,0 +1,44 @@
+# Columns of the copies whose runs are regular: every overlap of the innermost axis is one run.
+from libc.stdint cimport int32_t, int64_t
+
+from ._count cimport Device, Work
+from ._storage cimport MAX_DIGITS, MAX_RANK
+
+# The columns of a list, and how far they are filled.
+cdef struct Columns:
+    int64_t transfers, destinations, locals_
+    int64_t capacity, ends, local_capacity
+    int32_t* source_tile
+    int64_t* source_offset
+    int64_t* size
+    int64_t* start
+    int32_t* destination_tile
+    int64_t* destination_offset
+    int32_t* local_tile
+    int64_t* local_source
+    int64_t* local_size
+    int64_t* local_destination
+
+# One run of the innermost axis, in bytes: where it begins on both sides, its size, how wide the destination's partition is,
+# and what the partition adds to the destination class.
+cdef struct Piece:
+    int64_t source, size, destination, wide, group
+
+# The walk over one source shard.
+cdef struct Fill:
+    const Work* w
+    Columns* out
+    int inner                   # the axis whose overlaps are the runs
+    int first                   # the fastest digit that is a loop
+    int64_t unit                # elements in a step along the inner axis
+    Piece* pieces
+    const int32_t* tile_of_class
+    # The shard.
+    int32_t tile
+    int64_t stride[MAX_DIGITS]  # bytes
+    int64_t row[MAX_RANK]       # the axis' overlaps
+    int64_t end[MAX_RANK]
+    int64_t own, own_group      # the piece that this tile takes itself, and the class that the outer axes must have
+    # Where the loops are: the destination's digit of each axis, and how many there are.
+    int64_t at[MAX_RANK]
+    int64_t count[MAX_RANK]

@@ -1,0 +1,516 @@
+"""Columns of the copies whose runs are regular: every overlap of the innermost axis is one run.
+
+That is so for row-major sides cut along their rows, for panels whose lanes both sides keep whole, and for linear sides;
+nearly all that a compiler retiles. Nothing is looked for there: the count says how long the columns are, and the loops
+add and store. Other copies are walked (`_copy`).
+"""
+
+from libc.stdint cimport int32_t, int64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memset
+
+from ._count cimport CUT, DONE, NO_MEMORY, WALK, Analysis, Overlap, overlap_of, tile_of, width
+from ._sides cimport SideData
+
+
+# --- what is regular -------------------------------------------------------------------------------------------------
+
+
+cdef bint one_digit(const SideData* s, int a) noexcept nogil:
+    """Whether all of an axis is one digit (or none, where it is one element wide)."""
+    cdef int k, found = 0
+    for k in range(s.digits):
+        if s.axis[k] == a:
+            found += 1
+            if s.divisor[k] != 1 or s.count[k]:
+                return False
+    return found <= 1
+
+
+cdef bint blocks_and_rest(const SideData* s, int a) noexcept nogil:
+    """Whether an axis is the fastest digit and nothing but its rest above it."""
+    cdef int k
+    for k in range(1, s.digits):
+        if s.axis[k] == a and s.count[k]:
+            return False
+    return True
+
+
+cdef bint is_regular(const Work* w, int* inner, int64_t* unit) noexcept nogil:
+    """Whether a decided, axis-tiled copy has one run per overlap of an inner axis (set), at every outer coordinate."""
+    cdef const SideData* s = w.s
+    cdef const SideData* d = w.d
+    cdef int k, a
+    cdef int64_t n, longest = 0
+    cdef const Overlap* o
+    if w.cuts or s.replicas > 1 or s.digits == 0 or d.digits == 0 or s.axis[0] != d.axis[0] or s.count[0] != d.count[0]:
+        return False
+    if s.divisor[0] != 1 or d.divisor[0] != 1:
+        return False
+    for k in range(w.links):
+        if w.source_step[k] != w.destination_step[k] or w.source_step[k] > (s.count[0] != 0):
+            return False
+    a = inner[0] = s.axis[0]
+    unit[0] = 1
+    if s.count[0]:
+        # Panels: whole blocks of the fastest axis, runs of them along the second.
+        if s.digits < 2 or d.digits < 2 or s.axis[1] == a or s.axis[1] != d.axis[1]:
+            return False
+        if not blocks_and_rest(s, a) or not blocks_and_rest(d, a):
+            return False
+        unit[0] = s.count[0]
+        for n in range(w.first[a], w.first[a + 1]):
+            o = &w.overlaps[n]
+            if o.x0 % unit[0] or o.x1 % unit[0] or o.y0 % unit[0]:
+                return False
+        inner[0] = s.axis[1]
+    for k in range(s.rank):
+        if (k != a or unit[0] == 1) and not (one_digit(s, k) and one_digit(d, k)):
+            return False
+    for n in range(w.first[inner[0]], w.first[inner[0] + 1]):
+        longest = max(longest, w.overlaps[n].x1 - w.overlaps[n].x0)
+    return longest * unit[0] * s.itemsize <= CUT
+
+
+# --- axis-tiled ------------------------------------------------------------------------------------------------------
+
+
+cdef int put(Fill* f, int64_t source, int64_t group, int64_t rows) noexcept nogil:
+    """The runs of one outer coordinate: all the inner axis' overlaps.
+
+    `rows` is how many of the inner axis' rows stand before in the destination; a row is as wide as its partition.
+    """
+    cdef Columns* c = f.out
+    cdef const SideData* d = f.w.d
+    cdef int64_t k, n = c.transfers, m = c.destinations, e, last = f.end[f.inner], destination
+    cdef int64_t own = f.own if group == f.own_group else -1
+    cdef int32_t tile
+    cdef const Piece* p
+    if n + last - f.row[f.inner] > c.capacity + (own >= 0):
+        return NO_MEMORY
+    for k in range(f.row[f.inner], last):
+        p = &f.pieces[k]
+        destination = p.destination + p.wide * rows
+        if k == own:
+            if c.locals_ == c.local_capacity:
+                return NO_MEMORY
+            c.local_tile[c.locals_] = f.tile
+            c.local_source[c.locals_] = source + p.source
+            c.local_size[c.locals_] = p.size
+            c.local_destination[c.locals_] = destination
+            c.locals_ += 1
+            if d.replicas == 1:
+                continue
+        if d.replicas == 1:
+            c.destination_tile[m] = f.tile_of_class[group + p.group]
+            c.destination_offset[m] = destination
+            c.start[n] = m
+            m += 1
+        else:
+            c.start[n] = m
+            if m + d.replicas > c.ends + (k == own):
+                return NO_MEMORY
+            for e in range(d.replicas * (group + p.group), d.replicas * (group + p.group + 1)):
+                tile = f.tile_of_class[e]
+                if tile != f.tile:
+                    c.destination_tile[m] = tile
+                    c.destination_offset[m] = destination
+                    m += 1
+        c.source_tile[n] = f.tile
+        c.source_offset[n] = source + p.source
+        c.size[n] = p.size
+        n += 1
+    c.transfers = n
+    c.destinations = m
+    return DONE
+
+
+cdef int loop(Fill* f, int level, int64_t source, int64_t group) noexcept nogil:
+    """Loop over the source's digits from `level` down to the inner ones, slowest first."""
+    cdef const SideData* s = f.w.s
+    cdef const SideData* d = f.w.d
+    cdef const Overlap* o
+    cdef int a, k, status
+    cdef int64_t n, q, rows, block
+    if level < f.first:
+        # The destination's outer digits as one number.
+        rows = 0
+        for k in range(d.digits - 1, f.first - 1, -1):
+            rows = rows * f.count[d.axis[k]] + f.at[d.axis[k]]
+        return put(f, source, group, rows)
+    a = s.axis[level]
+    block = s.divisor[level]
+    for n in range(f.row[a], f.end[a]):
+        o = &f.w.overlaps[n]
+        f.count[a] = width(d, a, o.destination) // block
+        f.at[a] = o.y0 // block
+        for q in range(o.x0 // block, o.x1 // block):
+            status = loop(f, level - 1, source + q * f.stride[level], group + o.destination * f.w.class_stride[a])
+            if status != DONE:
+                return status
+            f.at[a] += 1
+    return DONE
+
+
+cdef int fill_tiled(const Work* w, const Device* v, const int32_t* tile_of_class, Columns* out, int inner,
+                    int64_t unit) noexcept nogil:
+    cdef const SideData* s = w.s
+    cdef const SideData* d = w.d
+    cdef Fill f
+    cdef int64_t t, n, ordinal, class_, taker, size, group, part
+    cdef int a, k, status = DONE
+    cdef bint looped[MAX_RANK]
+    cdef const Overlap* o
+    f.w = w
+    f.out = out
+    f.inner = inner
+    f.unit = unit
+    f.first = 1 if unit == 1 else 2
+    f.tile_of_class = tile_of_class
+    f.pieces = <Piece*> malloc((w.first[s.rank] + 1) * sizeof(Piece))
+    if f.pieces == NULL:
+        return NO_MEMORY
+    size = unit * s.itemsize
+    for n in range(w.first[inner], w.first[inner + 1]):
+        o = &w.overlaps[n]
+        f.pieces[n] = Piece(o.x0 * size, (o.x1 - o.x0) * size, o.y0 * size, width(d, inner, o.destination) * size,
+                            o.destination * w.class_stride[inner])
+    for a in range(s.rank):
+        looped[a] = False
+    for k in range(f.first, s.digits):
+        looped[s.axis[k]] = True
+    looped[inner] = True
+    for t in range(s.tiles):
+        ordinal = t if v.order == NULL else v.order[t]
+        class_ = s.class_of[ordinal]
+        f.tile = <int32_t> tile_of(v.source, ordinal)
+        size = s.itemsize
+        for k in range(s.digits):
+            f.stride[k] = size
+            size *= s.count[k] if s.count[k] else width(s, s.axis[k], s.partitions[class_ * s.rank + s.axis[k]]) // s.divisor[k]
+        group = 0
+        for a in range(s.rank):
+            part = s.partitions[class_ * s.rank + a]
+            f.row[a] = w.first[a] + w.row[a][part]
+            f.end[a] = w.first[a] + w.row[a][part + 1]
+            if f.row[a] == f.end[a]:
+                break
+            if not looped[a]:
+                # One element wide (or one block): settled from the start.
+                o = &w.overlaps[f.row[a]]
+                f.at[a] = o.y0 // (unit if a == s.axis[0] else 1)
+                f.count[a] = width(d, a, o.destination) // (unit if a == s.axis[0] else 1)
+                group += o.destination * w.class_stride[a]
+        else:
+            f.own = -1
+            taker = v.taker[f.tile] if f.tile < v.takers else -1
+            if taker >= 0:
+                part = d.partitions[taker * d.rank + inner]
+                f.own = overlap_of(w, inner, s.partitions[class_ * s.rank + inner], part)
+                f.own_group = taker - part * w.class_stride[inner]
+            if f.own < 0:
+                f.own_group = -1
+            status = loop(&f, s.digits - 1, 0, group)
+            if status != DONE:
+                break
+    free(f.pieces)
+    return status
+
+
+# --- one side linear -------------------------------------------------------------------------------------------------
+
+
+cdef struct Line:
+    int64_t begin, end      # columns of the row
+    int64_t base            # elements: the offset of the row's column 0, if it were there
+    int32_t tile
+
+
+cdef int fill_to_linear(const Work* w, const Device* v, const int64_t* shape, Columns* out) noexcept nogil:
+    """Rows of an axis-tiled, row-major source, cut at the pieces of a linear destination."""
+    cdef const SideData* s = w.s
+    cdef const SideData* d = w.d
+    cdef int last = s.rank - 1, a
+    cdef int64_t columns = shape[last], rows, t, i, n, m, ordinal, class_, low, high, source, row, size, part, begin
+    cdef int64_t pieces = d.piece_row[d.tiles]
+    cdef int64_t row_of[MAX_RANK]       # overlaps of the axis
+    cdef int64_t end_of[MAX_RANK]
+    cdef int64_t over[MAX_RANK]         # the odometer over the outer axes: overlap, coordinate
+    cdef int64_t at[MAX_RANK]
+    cdef int64_t stride[MAX_RANK]       # the source's, and the destination's in rows
+    cdef int64_t weight[MAX_RANK]
+    cdef const Overlap* o
+    cdef Line* lines
+    cdef Line* line
+    cdef int64_t* first
+    cdef int32_t tile
+    cdef int status = DONE
+    rows = 1
+    for a in range(last - 1, -1, -1):
+        weight[a] = rows
+        rows *= shape[a]
+    lines = <Line*> malloc(pieces * sizeof(Line) + (rows + 1) * sizeof(int64_t))
+    if lines == NULL:
+        return NO_MEMORY
+    first = <int64_t*> (lines + pieces)
+    row = -1
+    for ordinal in range(d.tiles):
+        tile = <int32_t> tile_of(v.destination, ordinal)
+        begin = d.piece_begin[d.piece_row[ordinal]]
+        for i in range(d.piece_row[ordinal], d.piece_row[ordinal + 1]):
+            if d.piece_begin[i] // columns != row:
+                row = d.piece_begin[i] // columns
+                first[row] = i
+            low = row * columns
+            lines[i] = Line(d.piece_begin[i] - low, d.piece_begin[i + 1] - low, low - begin, tile)
+    first[rows] = pieces
+    for t in range(s.tiles):
+        ordinal = t if v.order == NULL else v.order[t]
+        class_ = s.class_of[ordinal]
+        tile = <int32_t> tile_of(v.source, ordinal)
+        size = 1
+        for a in range(last, -1, -1):
+            part = s.partitions[class_ * s.rank + a]
+            row_of[a] = w.first[a] + w.row[a][part]
+            end_of[a] = w.first[a] + w.row[a][part + 1]
+            stride[a] = size
+            size *= width(s, a, part)
+        for a in range(s.rank):
+            if row_of[a] == end_of[a]:
+                break
+            over[a] = row_of[a]
+            at[a] = 0
+        else:
+            # One overlap of the last axis at the most, as the destination has it whole.
+            o = &w.overlaps[row_of[last]]
+            while True:
+                row = 0
+                source = o.x0 - o.y0
+                for a in range(last):
+                    row += (w.overlaps[over[a]].y0 + at[a]) * weight[a]
+                    source += (w.overlaps[over[a]].x0 + at[a]) * stride[a]
+                high = o.y0 + o.x1 - o.x0
+                i = first[row]
+                m = first[row + 1]
+                while m - i > 8:
+                    n = (i + m) >> 1
+                    if lines[n].end > o.y0:
+                        m = n + 1
+                    else:
+                        i = n + 1
+                while lines[i].end <= o.y0:
+                    i += 1
+                low = o.y0
+                while low < high:
+                    line = &lines[i]
+                    begin = min(line.end, high)
+                    if line.tile == tile:
+                        n = out.locals_
+                        if n == out.local_capacity:
+                            status = NO_MEMORY
+                            break
+                        out.local_tile[n] = tile
+                        out.local_source[n] = (source + low) * s.itemsize
+                        out.local_size[n] = (begin - low) * s.itemsize
+                        out.local_destination[n] = (line.base + low) * s.itemsize
+                        out.locals_ = n + 1
+                    else:
+                        n = out.transfers
+                        if n == out.capacity:
+                            status = NO_MEMORY
+                            break
+                        out.source_tile[n] = tile
+                        out.source_offset[n] = (source + low) * s.itemsize
+                        out.size[n] = (begin - low) * s.itemsize
+                        out.start[n] = n
+                        out.destination_tile[n] = line.tile
+                        out.destination_offset[n] = (line.base + low) * s.itemsize
+                        out.transfers = n + 1
+                    low = begin
+                    i += 1
+                # The next row of the source.
+                for a in range(last - 1, -1, -1):
+                    at[a] += 1
+                    if at[a] < w.overlaps[over[a]].x1 - w.overlaps[over[a]].x0:
+                        break
+                    at[a] = 0
+                    over[a] += 1
+                    if over[a] < end_of[a]:
+                        break
+                    over[a] = row_of[a]
+                else:
+                    break
+                if status != DONE:
+                    break
+        if status != DONE:
+            break
+    out.destinations = out.transfers
+    free(lines)
+    return status
+
+
+cdef int fill_from_linear(const Work* w, const Device* v, const int64_t* shape, const int32_t* tile_of_class,
+                          Columns* out) noexcept nogil:
+    """Pieces of a linear source, cut at the partitions of an axis-tiled, row-major destination."""
+    cdef const SideData* s = w.s
+    cdef const SideData* d = w.d
+    cdef int last = s.rank - 1, a
+    cdef int64_t columns = shape[last], t, i, n, m, e, k, ordinal, row, rows, group, high, from_, to, begin, source, part
+    cdef int64_t extents = 0, own, first, destination, start
+    cdef const Overlap* o
+    cdef const Overlap* inner = w.overlaps + w.first[last]
+    cdef int64_t count = w.first[last + 1] - w.first[last]
+    cdef int32_t* table[MAX_RANK]       # outer axes: the overlap at each coordinate, -1 for none
+    cdef int32_t* memory
+    cdef int32_t tile, other
+    cdef bint outside = False
+    cdef int status = DONE
+    for a in range(last):
+        extents += shape[a]
+    memory = <int32_t*> malloc((extents + 1) * sizeof(int32_t))
+    if memory == NULL:
+        return NO_MEMORY
+    memset(memory, 0xff, extents * sizeof(int32_t))
+    extents = 0
+    for a in range(last):
+        table[a] = memory + extents
+        extents += shape[a]
+        for n in range(w.first[a], w.first[a + 1]):
+            for k in range(w.overlaps[n].x0, w.overlaps[n].x1):
+                table[a][k] = <int32_t> n
+    row = -1
+    first = group = rows = 0
+    for t in range(s.tiles):
+        ordinal = t if v.order == NULL else v.order[t]
+        tile = <int32_t> tile_of(v.source, ordinal)
+        own = v.taker[tile] if tile < v.takers else -1
+        source = 0
+        for i in range(s.piece_row[ordinal], s.piece_row[ordinal + 1]):
+            begin = s.piece_begin[i]
+            if begin // columns != row:
+                row = begin // columns
+                first = group = rows = 0
+                outside = False
+                m = row
+                part = 1        # rows of the destination's shard so far
+                for a in range(last - 1, -1, -1):
+                    n = table[a][m % shape[a]]
+                    if n < 0:
+                        outside = True
+                        break
+                    o = &w.overlaps[n]
+                    rows += (o.y0 + m % shape[a] - o.x0) * part
+                    part *= width(d, a, o.destination)
+                    group += o.destination * w.class_stride[a]
+                    m = m // shape[a]
+            from_ = begin - row * columns
+            to = from_ + s.piece_begin[i + 1] - begin
+            source -= from_         # the offset of the row's column 0, if it were there
+            if not outside and count:
+                if first < count and inner[first].x0 > from_:
+                    first = 0
+                while first < count and inner[first].x1 <= from_:
+                    first += 1
+                for k in range(first, count):
+                    o = &inner[k]
+                    if o.x0 >= to:
+                        break
+                    begin = max(from_, o.x0)
+                    high = min(to, o.x1)
+                    destination = (o.y0 + begin - o.x0 + width(d, last, o.destination) * rows) * s.itemsize
+                    e = group + o.destination * w.class_stride[last]
+                    if e == own:
+                        n = out.locals_
+                        if n == out.local_capacity:
+                            status = NO_MEMORY
+                            break
+                        out.local_tile[n] = tile
+                        out.local_source[n] = (source + begin) * s.itemsize
+                        out.local_size[n] = (high - begin) * s.itemsize
+                        out.local_destination[n] = destination
+                        out.locals_ = n + 1
+                        if d.replicas == 1:
+                            continue
+                    n = out.transfers
+                    m = start = out.destinations
+                    if n == out.capacity or m + d.replicas > out.ends + (e == own):
+                        status = NO_MEMORY
+                        break
+                    for e in range(e * d.replicas, (e + 1) * d.replicas):
+                        other = tile_of_class[e]
+                        if other != tile:
+                            out.destination_tile[m] = other
+                            out.destination_offset[m] = destination
+                            m += 1
+                    out.source_tile[n] = tile
+                    out.source_offset[n] = (source + begin) * s.itemsize
+                    out.size[n] = (high - begin) * s.itemsize
+                    out.start[n] = start
+                    out.transfers = n + 1
+                    out.destinations = m
+            if status != DONE:
+                break
+            source += to
+        if status != DONE:
+            break
+    free(memory)
+    return status
+
+
+# --- the face --------------------------------------------------------------------------------------------------------
+
+
+def is_filled(Analysis analysis not None):
+    """Whether `fill` fills this copy's columns; others are walked."""
+    cdef int inner = 0
+    cdef int64_t unit = 0
+    cdef const Work* w = &analysis.work
+    if not analysis.decided or w.s.linear and w.d.linear:
+        return False
+    if w.s.linear or w.d.linear:
+        return w.longest * w.s.itemsize <= CUT and w.s.replicas == 1
+    return is_regular(w, &inner, &unit)
+
+
+def fill(Analysis analysis not None, const int32_t[::1] tile_of_class not None, int32_t[::1] source_tile not None,
+         int64_t[::1] source_offset not None, int64_t[::1] size not None, int64_t[::1] start not None,
+         int32_t[::1] destination_tile not None, int64_t[::1] destination_offset not None,
+         int32_t[::1] local_tile not None, int64_t[::1] local_source not None, int64_t[::1] local_size not None,
+         int64_t[::1] local_destination not None):
+    """Fill columns of exactly the counted lengths (`start` is one longer), of a copy that `is_filled`.
+
+    `tile_of_class` lists the device tiles of each destination class, ascending. Returns how many rows, destinations and
+    local runs were filled; never more than there is room for.
+    """
+    cdef Columns c
+    cdef int inner = 0, status
+    cdef int64_t unit = 0
+    cdef const Work* w = &analysis.work
+    memset(&c, 0, sizeof(Columns))
+    c.capacity = source_tile.shape[0]
+    c.ends = destination_tile.shape[0]
+    c.local_capacity = local_tile.shape[0]
+    if c.capacity:
+        c.source_tile = &source_tile[0]
+        c.source_offset = &source_offset[0]
+        c.size = &size[0]
+        c.destination_tile = &destination_tile[0]
+        c.destination_offset = &destination_offset[0]
+    c.start = &start[0]
+    if c.local_capacity:
+        c.local_tile = &local_tile[0]
+        c.local_source = &local_source[0]
+        c.local_size = &local_size[0]
+        c.local_destination = &local_destination[0]
+    with nogil:
+        if w.d.linear:
+            status = fill_to_linear(w, &analysis.device, analysis.shape, &c)
+        elif w.s.linear:
+            status = fill_from_linear(w, &analysis.device, analysis.shape, &tile_of_class[0], &c)
+        else:
+            is_regular(w, &inner, &unit)
+            status = fill_tiled(w, &analysis.device, &tile_of_class[0], &c, inner, unit)
+        start[c.transfers] = c.destinations
+    if status == NO_MEMORY:
+        raise MemoryError
+    return c.transfers, c.destinations, c.locals_
