@@ -10,7 +10,9 @@ from setuptools import Extension, setup
 
 DEBUG = os.environ.get("TILING_DEBUG") == "1"
 FLAGS = os.environ.get("TILING_CFLAGS", "").split()
-COMPILE = (["-O1", "-g"] if DEBUG else ["-O3"]) if os.name != "nt" else []
+# gcc turns loops that fill several short columns into calls of memset and memcpy, which costs them half their speed.
+FAST = ["-O3", "-fno-tree-loop-distribution", "-fno-tree-loop-distribute-patterns"]
+COMPILE = (["-O1", "-g"] if DEBUG else FAST) if os.name != "nt" else []
 if os.environ.get("TILING_NATIVE") == "1":
     COMPILE.append("-march=native")
 BUILD_DIR = os.path.join("build", "cython-debug" if DEBUG else "cython")

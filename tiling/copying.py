@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
 
 import numpy as np
 
@@ -168,33 +169,20 @@ def plan_copy(
         destination_owners=destination_owners,
         device_tiles=device_tiles,
     )
-    totals = copy.analysis.count() if mapping is None or mapping.view is None else None
+    kernel = None if copy.is_regular else runs(copy)
+    totals = copy.totals
     misaligned = 0
-    if totals is not None:
-        count, ends, local, _ = totals
-        filled = _fill.is_filled(copy.analysis)
-    else:
-        filled = False
-    if not filled:
-        kernel = runs(copy)
     if totals is None:
+        assert kernel is not None
         count, ends, local, _, misaligned = kernel.count()
+    else:
+        count, ends, local, _ = totals
     if max_transfers is not None and count > max_transfers:
         raise TooManyTransfersError(
             "too many transfers", where="max_transfers", value=count, accepted=f"at most {max_transfers}"
         )
     check_rows(max(ends, local), "transfers")
-    transfers = Transfers(
-        np.empty(count, np.int32),
-        np.empty(count, np.int64),
-        np.empty(count, np.int64),
-        np.empty(count + 1, np.int64),
-        np.empty(ends, np.int32),
-        np.empty(ends, np.int64),
-    )
-    inside = LocalRuns(
-        np.empty(local, np.int32), np.empty(local, np.int64), np.empty(local, np.int64), np.empty(local, np.int64)
-    )
+    transfers, inside = _allocate(count, ends, local)
     columns = (
         transfers.source_tile,
         transfers.source_offset,
@@ -207,14 +195,28 @@ def plan_copy(
         inside.bytes,
         inside.destination_offset,
     )
-    if filled:
-        done = _fill.fill(copy.analysis, copy.destination.groups[1], *columns)
+    if kernel is None:
+        filled = _fill.fill(copy.analysis, copy.destination.groups[1], *columns)
     else:
-        done = kernel.fill(*columns)
-    assert done == (count, ends, local)
+        filled = kernel.fill(*columns)
+    assert filled == (count, ends, local), "the list is not as long as the count"
     if require_aligned and misaligned:
         raise _misaligned(transfers, misaligned)
     return CopyPlan(copy, transfers, inside)
+
+
+def _allocate(count: int, ends: int, local: int) -> tuple[Transfers, LocalRuns]:
+    """Unfilled columns, all in one block: one allocation is one trip to the system, and large ones get large pages."""
+    rows = [count, count, count + 1, ends, local, local, local, count, ends, local]  # int64 columns first, then int32
+    starts = [0, *accumulate(8 * n for n in rows[:7])]
+    starts += [starts[-1] + n for n in accumulate(4 * n for n in rows[7:])]
+    block = np.empty(starts[-1], np.uint8)
+    wide = [np.ndarray(n, np.int64, block, at) for n, at in zip(rows[:7], starts, strict=False)]
+    narrow = [np.ndarray(n, np.int32, block, at) for n, at in zip(rows[7:], starts[7:], strict=False)]
+    return (
+        Transfers(narrow[0], wide[0], wide[1], wide[2], narrow[1], wide[3]),
+        LocalRuns(narrow[2], wide[4], wide[5], wide[6]),
+    )
 
 
 def _misaligned(x: Transfers, count: int) -> AlignmentError:

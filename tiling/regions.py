@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
-from . import _partition
+from . import _fill, _partition
 from ._count import Analysis
 from ._sides import SideTable
 from .errors import CopyError, SizeError
@@ -156,6 +156,16 @@ class Retile:
             ),
         )
 
+    @cached_property
+    def totals(self) -> tuple[int, int, int, int] | None:
+        """Transfers, destinations, local runs and elements by the closed form; None where they must be walked."""
+        return None if self.mapping.view is not None else self.analysis.count()
+
+    @cached_property
+    def is_regular(self) -> bool:
+        """Whether the list is filled without looking for runs."""
+        return self.totals is not None and _fill.is_filled(self.analysis)
+
 
 def _overlay(source: Int64, destination: Int64, offset: int, share: bool) -> tuple[Int64, Int64, Int64]:
     """Rows, segments and carried padding of two (3, partitions) bounds; see `_partition.fill_overlay`."""
@@ -263,6 +273,21 @@ def _check_inside(
 
 
 def retile(
+    source: TensorType, destination: TensorType, mapping: CoordinateMapping | None = None, **more: Any
+) -> Retile:
+    """Check a copy; the arguments are those of :func:`tiling.plan_copy`.
+
+    What the last copies came to is kept: a planner asks for the same ones again, and a list is filled faster than its
+    copy is analysed.
+    """
+    try:
+        return _retile(source, destination, mapping, **more)
+    except TypeError:  # something unhashable, which the checks name
+        return _retile.__wrapped__(source, destination, mapping, **more)
+
+
+@lru_cache(maxsize=256)
+def _retile(
     source: TensorType,
     destination: TensorType,
     mapping: CoordinateMapping | None = None,
@@ -273,7 +298,6 @@ def retile(
     destination_owners: OwnerMap | None = None,
     device_tiles: int | None = None,
 ) -> Retile:
-    """Check a copy and overlay its two sides; the arguments are those of :func:`tiling.plan_copy`."""
     _instance(source, "source", TensorType)
     _instance(destination, "destination", TensorType)
     mapping = IDENTITY if mapping is None else mapping

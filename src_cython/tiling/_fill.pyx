@@ -7,9 +7,9 @@ add and store. Other copies are walked (`_copy`).
 
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
-from ._count cimport CUT, DONE, NO_MEMORY, WALK, Analysis, Overlap, overlap_of, tile_of, width
+from ._count cimport CUT, DONE, NO_MEMORY, Analysis, Overlap, overlap_of, tile_of, width
 from ._sides cimport SideData
 
 
@@ -75,81 +75,148 @@ cdef bint is_regular(const Work* w, int* inner, int64_t* unit) noexcept nogil:
 # --- axis-tiled ------------------------------------------------------------------------------------------------------
 
 
-cdef int put(Fill* f, int64_t source, int64_t group, int64_t rows) noexcept nogil:
-    """The runs of one outer coordinate: all the inner axis' overlaps.
+cdef inline bint put_local(Columns* c, int32_t tile, int64_t source, int64_t size, int64_t destination) noexcept nogil:
+    cdef int64_t n = c.locals_
+    if n == c.local_capacity:
+        return False
+    c.local_tile[n] = tile
+    c.local_source[n] = source
+    c.local_size[n] = size
+    c.local_destination[n] = destination
+    c.locals_ = n + 1
+    return True
+
+
+cdef inline int64_t put_ends(Columns* c, int64_t m, const int32_t* tiles, int64_t replicas, int32_t without,
+                             bint is_in, int64_t destination) noexcept nogil:
+    """The tiles of one multicast, all at one offset; `without` is left out where it `is_in`. Returns the next row."""
+    cdef int64_t e
+    cdef int32_t* tile = c.destination_tile + m
+    cdef int64_t* offset = c.destination_offset + m
+    if is_in:
+        for e in range(replicas):
+            if tiles[e] != without:
+                tile[0] = tiles[e]
+                offset[0] = destination
+                tile += 1
+                offset += 1
+        return m + replicas - 1
+    memcpy(tile, tiles, replicas * sizeof(int32_t))
+    for e in range(replicas):
+        offset[e] = destination
+    return m + replicas
+
+
+cdef inline void put_singles(Fill* f, int64_t first, int64_t last, int64_t source, int64_t group,
+                             int64_t rows) noexcept nogil:
+    """Runs first..last of the inner axis' overlaps, each to one other tile."""
+    cdef Columns* c = f.out
+    cdef int64_t n = c.transfers, k
+    cdef int32_t own = f.tile
+    cdef const int32_t* tiles = f.tile_of_class + group
+    cdef int32_t* source_tile = c.source_tile + n
+    cdef int64_t* source_offset = c.source_offset + n
+    cdef int64_t* size = c.size + n
+    cdef int64_t* start = c.start + n
+    cdef int32_t* tile = c.destination_tile + n
+    cdef int64_t* offset = c.destination_offset + n
+    cdef const Piece* p = f.pieces + first
+    for k in range(last - first):
+        source_tile[k] = own
+        source_offset[k] = source + p[k].source
+        size[k] = p[k].size
+        start[k] = n + k
+        tile[k] = tiles[p[k].group]
+        offset[k] = p[k].destination + p[k].wide * rows
+    c.transfers = n + last - first
+    c.destinations = c.transfers
+
+
+cdef bint put_multicasts(Fill* f, int64_t own, int64_t source, int64_t group, int64_t rows) noexcept nogil:
+    cdef Columns* c = f.out
+    cdef int64_t k, n = c.transfers, replicas = f.w.d.replicas
+    cdef const Piece* p
+    for k in range(f.row[f.inner], f.end[f.inner]):
+        if c.destinations + replicas > c.ends + (k == own):
+            return False
+        p = &f.pieces[k]
+        c.source_tile[n] = f.tile
+        c.source_offset[n] = source + p.source
+        c.size[n] = p.size
+        c.start[n] = c.destinations
+        c.destinations = put_ends(c, c.destinations, f.tile_of_class + (group + p.group) * replicas, replicas, f.tile,
+                                  k == own, p.destination + p.wide * rows)
+        n += 1
+    c.transfers = n
+    return True
+
+
+cdef inline bint put(Fill* f, int64_t source, int64_t group, int64_t rows) noexcept nogil:
+    """The runs of one outer coordinate: all the inner axis' overlaps. False where the columns are too short.
 
     `rows` is how many of the inner axis' rows stand before in the destination; a row is as wide as its partition.
     """
     cdef Columns* c = f.out
-    cdef const SideData* d = f.w.d
-    cdef int64_t k, n = c.transfers, m = c.destinations, e, last = f.end[f.inner], destination
-    cdef int64_t own = f.own if group == f.own_group else -1
-    cdef int32_t tile
     cdef const Piece* p
-    if n + last - f.row[f.inner] > c.capacity + (own >= 0):
-        return NO_MEMORY
-    for k in range(f.row[f.inner], last):
-        p = &f.pieces[k]
-        destination = p.destination + p.wide * rows
-        if k == own:
-            if c.locals_ == c.local_capacity:
-                return NO_MEMORY
-            c.local_tile[c.locals_] = f.tile
-            c.local_source[c.locals_] = source + p.source
-            c.local_size[c.locals_] = p.size
-            c.local_destination[c.locals_] = destination
-            c.locals_ += 1
-            if d.replicas == 1:
-                continue
-        if d.replicas == 1:
-            c.destination_tile[m] = f.tile_of_class[group + p.group]
-            c.destination_offset[m] = destination
-            c.start[n] = m
-            m += 1
-        else:
-            c.start[n] = m
-            if m + d.replicas > c.ends + (k == own):
-                return NO_MEMORY
-            for e in range(d.replicas * (group + p.group), d.replicas * (group + p.group + 1)):
-                tile = f.tile_of_class[e]
-                if tile != f.tile:
-                    c.destination_tile[m] = tile
-                    c.destination_offset[m] = destination
-                    m += 1
-        c.source_tile[n] = f.tile
-        c.source_offset[n] = source + p.source
-        c.size[n] = p.size
-        n += 1
-    c.transfers = n
-    c.destinations = m
-    return DONE
+    cdef int64_t first = f.row[f.inner], last = f.end[f.inner], own = -1
+    cdef bint single = f.w.d.replicas == 1
+    if group == f.own_group:
+        own = f.own
+        p = &f.pieces[own]
+        if not put_local(c, f.tile, source + p.source, p.size, p.destination + p.wide * rows):
+            return False
+    if c.transfers + last - first > c.capacity + (single and own >= 0):
+        return False
+    if not single:
+        return put_multicasts(f, own, source, group, rows)
+    if own >= 0:
+        put_singles(f, first, own, source, group, rows)
+        first = own + 1
+    put_singles(f, first, last, source, group, rows)
+    return True
 
 
-cdef int loop(Fill* f, int level, int64_t source, int64_t group) noexcept nogil:
+cdef bint loop(Fill* f, int level, int64_t source, int64_t group) noexcept nogil:
     """Loop over the source's digits from `level` down to the inner ones, slowest first."""
     cdef const SideData* s = f.w.s
     cdef const SideData* d = f.w.d
     cdef const Overlap* o
-    cdef int a, k, status
-    cdef int64_t n, q, rows, block
+    cdef int a, k
+    cdef int64_t n, q, block, rows, weight, step, inside
     if level < f.first:
-        # The destination's outer digits as one number.
-        rows = 0
-        for k in range(d.digits - 1, f.first - 1, -1):
-            rows = rows * f.count[d.axis[k]] + f.at[d.axis[k]]
-        return put(f, source, group, rows)
+        return put(f, source, group, rows_before(f, -1, &weight))
     a = s.axis[level]
     block = s.divisor[level]
+    step = f.stride[level]
     for n in range(f.row[a], f.end[a]):
         o = &f.w.overlaps[n]
         f.count[a] = width(d, a, o.destination) // block
         f.at[a] = o.y0 // block
+        inside = group + o.destination * f.w.class_stride[a]
+        if level > f.first:
+            for q in range(o.x0 // block, o.x1 // block):
+                if not loop(f, level - 1, source + q * step, inside):
+                    return False
+                f.at[a] += 1
+            continue
+        rows = rows_before(f, a, &weight)
         for q in range(o.x0 // block, o.x1 // block):
-            status = loop(f, level - 1, source + q * f.stride[level], group + o.destination * f.w.class_stride[a])
-            if status != DONE:
-                return status
-            f.at[a] += 1
-    return DONE
+            if not put(f, source + q * step, inside, rows):
+                return False
+            rows += weight
+    return True
+
+
+cdef int64_t rows_before(const Fill* f, int axis, int64_t* weight) noexcept nogil:
+    """The destination's outer digits as one number, and what one step of an axis adds to it."""
+    cdef int64_t rows = 0
+    cdef int k, a
+    weight[0] = 1
+    for k in range(f.w.d.digits - 1, f.first - 1, -1):
+        a = f.w.d.axis[k]
+        rows = rows * f.count[a] + f.at[a]
+        weight[0] = 1 if a == axis else weight[0] * f.count[a]
+    return rows
 
 
 cdef int fill_tiled(const Work* w, const Device* v, const int32_t* tile_of_class, Columns* out, int inner,
@@ -210,8 +277,8 @@ cdef int fill_tiled(const Work* w, const Device* v, const int32_t* tile_of_class
                 f.own_group = taker - part * w.class_stride[inner]
             if f.own < 0:
                 f.own_group = -1
-            status = loop(&f, s.digits - 1, 0, group)
-            if status != DONE:
+            if not loop(&f, s.digits - 1, 0, group):
+                status = NO_MEMORY
                 break
     free(f.pieces)
     return status
@@ -226,12 +293,60 @@ cdef struct Line:
     int32_t tile
 
 
+cdef bint put_rows(Columns* c, const Line* lines, const int64_t* first, int64_t rows, int64_t low, int64_t high,
+                   int64_t source, int64_t step, int32_t own, int64_t itemsize) noexcept nogil:
+    """Columns [low, high) of consecutive rows, cut at the rows' pieces. False where the columns are too short.
+
+    `source` is the offset of the first row's column 0 (if it were there), `step` from row to row; both in elements.
+    """
+    cdef int64_t r, i, m, n = c.transfers, capacity = c.capacity, at, end
+    cdef int32_t* source_tile = c.source_tile
+    cdef int64_t* source_offset = c.source_offset
+    cdef int64_t* size = c.size
+    cdef int64_t* start = c.start
+    cdef int32_t* tile = c.destination_tile
+    cdef int64_t* offset = c.destination_offset
+    cdef const Line* line
+    for r in range(rows):
+        i = first[r]
+        m = first[r + 1]
+        while m - i > 8:
+            end = (i + m) >> 1
+            if lines[end].end > low:
+                m = end + 1
+            else:
+                i = end + 1
+        while lines[i].end <= low:
+            i += 1
+        at = low
+        while at < high:
+            line = &lines[i]
+            end = min(line.end, high)
+            if line.tile != own:
+                if n == capacity:
+                    return False
+                source_tile[n] = own
+                source_offset[n] = (source + at) * itemsize
+                size[n] = (end - at) * itemsize
+                start[n] = n
+                tile[n] = line.tile
+                offset[n] = (line.base + at) * itemsize
+                n += 1
+            elif not put_local(c, own, (source + at) * itemsize, (end - at) * itemsize, (line.base + at) * itemsize):
+                return False
+            at = end
+            i += 1
+        source += step
+    c.transfers = n
+    return True
+
+
 cdef int fill_to_linear(const Work* w, const Device* v, const int64_t* shape, Columns* out) noexcept nogil:
     """Rows of an axis-tiled, row-major source, cut at the pieces of a linear destination."""
     cdef const SideData* s = w.s
     cdef const SideData* d = w.d
     cdef int last = s.rank - 1, a
-    cdef int64_t columns = shape[last], rows, t, i, n, m, ordinal, class_, low, high, source, row, size, part, begin
+    cdef int64_t columns = shape[last], rows, t, i, n, ordinal, class_, low, source, row, size, part, begin, step
     cdef int64_t pieces = d.piece_row[d.tiles]
     cdef int64_t row_of[MAX_RANK]       # overlaps of the axis
     cdef int64_t end_of[MAX_RANK]
@@ -241,7 +356,6 @@ cdef int fill_to_linear(const Work* w, const Device* v, const int64_t* shape, Co
     cdef int64_t weight[MAX_RANK]
     cdef const Overlap* o
     cdef Line* lines
-    cdef Line* line
     cdef int64_t* first
     cdef int32_t tile
     cdef int status = DONE
@@ -281,56 +395,25 @@ cdef int fill_to_linear(const Work* w, const Device* v, const int64_t* shape, Co
             over[a] = row_of[a]
             at[a] = 0
         else:
-            # One overlap of the last axis at the most, as the destination has it whole.
+            # One overlap of the last axis, as the destination has it whole; the second last axis is the inner loop.
             o = &w.overlaps[row_of[last]]
-            while True:
+            while status == DONE:
                 row = 0
                 source = o.x0 - o.y0
                 for a in range(last):
                     row += (w.overlaps[over[a]].y0 + at[a]) * weight[a]
                     source += (w.overlaps[over[a]].x0 + at[a]) * stride[a]
-                high = o.y0 + o.x1 - o.x0
-                i = first[row]
-                m = first[row + 1]
-                while m - i > 8:
-                    n = (i + m) >> 1
-                    if lines[n].end > o.y0:
-                        m = n + 1
-                    else:
-                        i = n + 1
-                while lines[i].end <= o.y0:
-                    i += 1
-                low = o.y0
-                while low < high:
-                    line = &lines[i]
-                    begin = min(line.end, high)
-                    if line.tile == tile:
-                        n = out.locals_
-                        if n == out.local_capacity:
-                            status = NO_MEMORY
-                            break
-                        out.local_tile[n] = tile
-                        out.local_source[n] = (source + low) * s.itemsize
-                        out.local_size[n] = (begin - low) * s.itemsize
-                        out.local_destination[n] = (line.base + low) * s.itemsize
-                        out.locals_ = n + 1
-                    else:
-                        n = out.transfers
-                        if n == out.capacity:
-                            status = NO_MEMORY
-                            break
-                        out.source_tile[n] = tile
-                        out.source_offset[n] = (source + low) * s.itemsize
-                        out.size[n] = (begin - low) * s.itemsize
-                        out.start[n] = n
-                        out.destination_tile[n] = line.tile
-                        out.destination_offset[n] = (line.base + low) * s.itemsize
-                        out.transfers = n + 1
-                    low = begin
-                    i += 1
-                # The next row of the source.
+                if last == 0:
+                    n = 1
+                    step = 0
+                else:
+                    n = w.overlaps[over[last - 1]].x1 - w.overlaps[over[last - 1]].x0
+                    step = stride[last - 1]
+                if not put_rows(out, lines, first + row, n, o.y0, o.y0 + o.x1 - o.x0, source, step, tile, s.itemsize):
+                    status = NO_MEMORY
+                # The next rows of the source.
                 for a in range(last - 1, -1, -1):
-                    at[a] += 1
+                    at[a] += n if a == last - 1 else 1
                     if at[a] < w.overlaps[over[a]].x1 - w.overlaps[over[a]].x0:
                         break
                     at[a] = 0
@@ -339,8 +422,6 @@ cdef int fill_to_linear(const Work* w, const Device* v, const int64_t* shape, Co
                         break
                     over[a] = row_of[a]
                 else:
-                    break
-                if status != DONE:
                     break
         if status != DONE:
             break
@@ -356,13 +437,13 @@ cdef int fill_from_linear(const Work* w, const Device* v, const int64_t* shape, 
     cdef const SideData* d = w.d
     cdef int last = s.rank - 1, a
     cdef int64_t columns = shape[last], t, i, n, m, e, k, ordinal, row, rows, group, high, from_, to, begin, source, part
-    cdef int64_t extents = 0, own, first, destination, start
+    cdef int64_t extents = 0, own, first, destination
     cdef const Overlap* o
     cdef const Overlap* inner = w.overlaps + w.first[last]
     cdef int64_t count = w.first[last + 1] - w.first[last]
     cdef int32_t* table[MAX_RANK]       # outer axes: the overlap at each coordinate, -1 for none
     cdef int32_t* memory
-    cdef int32_t tile, other
+    cdef int32_t tile
     cdef bint outside = False
     cdef int status = DONE
     for a in range(last):
@@ -420,34 +501,22 @@ cdef int fill_from_linear(const Work* w, const Device* v, const int64_t* shape, 
                     destination = (o.y0 + begin - o.x0 + width(d, last, o.destination) * rows) * s.itemsize
                     e = group + o.destination * w.class_stride[last]
                     if e == own:
-                        n = out.locals_
-                        if n == out.local_capacity:
+                        if not put_local(out, tile, (source + begin) * s.itemsize, (high - begin) * s.itemsize, destination):
                             status = NO_MEMORY
                             break
-                        out.local_tile[n] = tile
-                        out.local_source[n] = (source + begin) * s.itemsize
-                        out.local_size[n] = (high - begin) * s.itemsize
-                        out.local_destination[n] = destination
-                        out.locals_ = n + 1
                         if d.replicas == 1:
                             continue
                     n = out.transfers
-                    m = start = out.destinations
-                    if n == out.capacity or m + d.replicas > out.ends + (e == own):
+                    if n == out.capacity or out.destinations + d.replicas > out.ends + (e == own):
                         status = NO_MEMORY
                         break
-                    for e in range(e * d.replicas, (e + 1) * d.replicas):
-                        other = tile_of_class[e]
-                        if other != tile:
-                            out.destination_tile[m] = other
-                            out.destination_offset[m] = destination
-                            m += 1
                     out.source_tile[n] = tile
                     out.source_offset[n] = (source + begin) * s.itemsize
                     out.size[n] = (high - begin) * s.itemsize
-                    out.start[n] = start
+                    out.start[n] = out.destinations
                     out.transfers = n + 1
-                    out.destinations = m
+                    out.destinations = put_ends(out, out.destinations, tile_of_class + e * d.replicas, d.replicas, tile,
+                                                e == own, destination)
             if status != DONE:
                 break
             source += to
