@@ -57,9 +57,22 @@ cdef struct Device:
     int64_t* sent               # words by device tile
     int64_t* received
 
-cdef int64_t width(const SideData* s, int a, int64_t i) noexcept nogil
-cdef int64_t tile_of(const int32_t* device, int64_t ordinal) noexcept nogil
-cdef int64_t overlap_of(const Work* w, int a, int64_t source, int64_t destination) noexcept nogil
+cdef inline int64_t width(const SideData* s, int a, int64_t i) noexcept nogil:
+    return (s.logical[a][i] if s.staged else s.physical[a][i]) - s.start[a][i]
+
+cdef inline int64_t tile_of(const int32_t* device, int64_t ordinal) noexcept nogil:
+    return ordinal if device == NULL else device[ordinal]
+
+cdef inline int64_t overlap_of(const Work* w, int a, int64_t source, int64_t destination) noexcept nogil:
+    """The overlap of two partitions, or -1. A source partition's overlaps stand in the order of the destination's."""
+    cdef inline int64_t low = w.first[a] + w.row[a][source], high = w.first[a] + w.row[a][source + 1], n
+    if low == high or destination < w.overlaps[low].destination:
+        return -1
+    n = min(low + destination - w.overlaps[low].destination, high - 1)
+    while w.overlaps[n].destination > destination:      # empty partitions in between have no overlap
+        n -= 1
+    return n if w.overlaps[n].destination == destination else -1
+
 cdef bint runs_along_rows(const SideData* side) noexcept nogil
 cdef int prepare(Work* w, const SideData* s, const SideData* d, const int64_t* offsets, bint share) noexcept nogil
 cdef int decide(Work* w) noexcept nogil

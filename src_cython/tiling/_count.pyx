@@ -47,10 +47,6 @@ cdef int64_t overlay(const SideData* s, const SideData* d, int a, int64_t offset
     return n
 
 
-cdef int64_t width(const SideData* s, int a, int64_t i) noexcept nogil:
-    return (s.logical[a][i] if s.staged else s.physical[a][i]) - s.start[a][i]
-
-
 # --- links along one axis --------------------------------------------------------------------------------------------
 
 # Which coordinates of one axis take a step of a side's order: x in [low, high) with x = -1 (mod period), and, where
@@ -444,10 +440,6 @@ cdef Region all_regions(const Work* w) noexcept nogil:
 
 # --- both sides axis-tiled -------------------------------------------------------------------------------------------
 
-cdef int64_t tile_of(const int32_t* device, int64_t ordinal) noexcept nogil:
-    return ordinal if device == NULL else device[ordinal]
-
-
 cdef inline void add_words(int64_t* load, int64_t tile, const Work* w, int64_t elements) noexcept nogil:
     if load != NULL:
         load[tile] += elements * w.s.itemsize // 4
@@ -466,17 +458,6 @@ cdef void load_classes(const SideData* side, int64_t** along, const int32_t* dev
             product *= along[a][side.partitions[c * side.rank + a]]
         for n in range(side.class_row[c], side.class_row[c] + copies):
             load[tile_of(device, side.ordinals[n])] = product // 4
-
-
-cdef int64_t overlap_of(const Work* w, int a, int64_t source, int64_t destination) noexcept nogil:
-    """The overlap of two partitions, or -1. A source partition's overlaps stand in the order of the destination's."""
-    cdef int64_t low = w.first[a] + w.row[a][source], high = w.first[a] + w.row[a][source + 1], n
-    if low == high or destination < w.overlaps[low].destination:
-        return -1
-    n = min(low + destination - w.overlaps[low].destination, high - 1)
-    while w.overlaps[n].destination > destination:      # empty partitions in between have no overlap
-        n -= 1
-    return n if w.overlaps[n].destination == destination else -1
 
 
 cdef int count_tiled(const Work* w, const Device* v, Totals* t) noexcept nogil:

@@ -5,7 +5,7 @@ nearly all that a compiler retiles. Nothing is looked for there: the count says 
 add and store. Other copies are walked (`_copy`).
 """
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
@@ -107,73 +107,219 @@ cdef inline int64_t put_ends(Columns* c, int64_t m, const int32_t* tiles, int64_
     return m + replicas
 
 
-cdef inline void put_singles(Fill* f, int64_t first, int64_t last, int64_t source, int64_t group,
-                             int64_t rows) noexcept nogil:
-    """Runs first..last of the inner axis' overlaps, each to one other tile."""
+cdef bint put_singles(Fill* f, int64_t steps, int64_t source, int64_t step, int64_t group, int64_t rows,
+                      int64_t weight, int64_t own) noexcept nogil:
+    """The inner axis' runs, each to one other tile, `steps` times over; run `own` stays on this tile.
+
+    `source` moves by `step`, and `rows` by `weight`.
+    """
     cdef Columns* c = f.out
-    cdef int64_t n = c.transfers, k
-    cdef int32_t own = f.tile
+    cdef int64_t n = c.transfers, m, q, k, first = f.row[f.inner], count = f.end[f.inner] - first
+    cdef int32_t tile = f.tile
     cdef const int32_t* tiles = f.tile_of_class + group
-    cdef int32_t* source_tile = c.source_tile + n
-    cdef int64_t* source_offset = c.source_offset + n
-    cdef int64_t* size = c.size + n
-    cdef int64_t* start = c.start + n
-    cdef int32_t* tile = c.destination_tile + n
-    cdef int64_t* offset = c.destination_offset + n
-    cdef const Piece* p = f.pieces + first
-    for k in range(last - first):
-        source_tile[k] = own
-        source_offset[k] = source + p[k].source
-        size[k] = p[k].size
-        start[k] = n + k
-        tile[k] = tiles[p[k].group]
-        offset[k] = p[k].destination + p[k].wide * rows
-    c.transfers = n + last - first
-    c.destinations = c.transfers
-
-
-cdef bint put_multicasts(Fill* f, int64_t own, int64_t source, int64_t group, int64_t rows) noexcept nogil:
-    cdef Columns* c = f.out
-    cdef int64_t k, n = c.transfers, replicas = f.w.d.replicas
+    cdef int32_t* source_tile = c.source_tile
+    cdef int64_t* source_offset = c.source_offset
+    cdef int64_t* size = c.size
+    cdef int64_t* start = c.start
+    cdef int32_t* destination_tile = c.destination_tile
+    cdef int64_t* destination_offset = c.destination_offset
+    cdef const Piece* pieces = f.pieces + first
     cdef const Piece* p
-    for k in range(f.row[f.inner], f.end[f.inner]):
-        if c.destinations + replicas > c.ends + (k == own):
-            return False
-        p = &f.pieces[k]
-        c.source_tile[n] = f.tile
-        c.source_offset[n] = source + p.source
-        c.size[n] = p.size
-        c.start[n] = c.destinations
-        c.destinations = put_ends(c, c.destinations, f.tile_of_class + (group + p.group) * replicas, replicas, f.tile,
-                                  k == own, p.destination + p.wide * rows)
-        n += 1
-    c.transfers = n
+    own -= first
+    if n + steps * (count - (own >= 0)) > c.capacity:
+        return False
+    for q in range(steps):
+        # Two passes: all columns at once are more than there are registers for.
+        m = n
+        for k in range(count):
+            if k != own:
+                source_tile[m] = tile
+                start[m] = m
+                destination_tile[m] = tiles[pieces[k].group]
+                m += 1
+        for k in range(count):
+            p = pieces + k
+            if k != own:
+                source_offset[n] = source + p.source
+                size[n] = p.size
+                destination_offset[n] = p.destination + p.wide * rows
+                n += 1
+            elif not put_local(c, tile, source + p.source, p.size, p.destination + p.wide * rows):
+                return False
+        source += step
+        rows += weight
+    c.transfers = c.destinations = n
     return True
 
 
-cdef inline bint put(Fill* f, int64_t source, int64_t group, int64_t rows) noexcept nogil:
-    """The runs of one outer coordinate: all the inner axis' overlaps. False where the columns are too short.
+cdef bint put_multicasts(Fill* f, int64_t steps, int64_t source, int64_t step, int64_t group, int64_t rows,
+                         int64_t weight, int64_t own) noexcept nogil:
+    """As `put_singles`, where every destination class has several tiles."""
+    cdef Columns* c = f.out
+    cdef int64_t q, k, n, replicas = f.w.d.replicas, destination
+    cdef const Piece* p
+    if c.transfers + steps * (f.end[f.inner] - f.row[f.inner]) > c.capacity:
+        return False
+    for q in range(steps):
+        for k in range(f.row[f.inner], f.end[f.inner]):
+            if c.destinations + replicas > c.ends + (k == own):
+                return False
+            p = &f.pieces[k]
+            destination = p.destination + p.wide * rows
+            if k == own and not put_local(c, f.tile, source + p.source, p.size, destination):
+                return False
+            n = c.transfers
+            c.source_tile[n] = f.tile
+            c.source_offset[n] = source + p.source
+            c.size[n] = p.size
+            c.start[n] = c.destinations
+            c.transfers = n + 1
+            c.destinations = put_ends(c, c.destinations, f.tile_of_class + (group + p.group) * replicas, replicas,
+                                      f.tile, k == own, destination)
+        source += step
+        rows += weight
+    return True
+
+
+cdef bint put(Fill* f, int64_t steps, int64_t source, int64_t step, int64_t group, int64_t rows,
+              int64_t weight) noexcept nogil:
+    """The runs of some steps of the innermost loop: all the inner axis' overlaps. False where columns are too short.
 
     `rows` is how many of the inner axis' rows stand before in the destination; a row is as wide as its partition.
     """
-    cdef Columns* c = f.out
+    cdef int64_t own = f.own if group == f.own_group else -1
+    if f.w.d.replicas == 1:
+        return put_singles(f, steps, source, step, group, rows, weight, own)
+    return put_multicasts(f, steps, source, step, group, rows, weight, own)
+
+
+cdef int64_t make_pattern(Fill* f, int axis, int64_t block, int64_t step) noexcept nogil:
+    """Lay out the runs of the current partitions of the innermost loop's axis and the inner axis; returns their first row.
+    """
+    cdef Pattern* t = &f.pattern
+    cdef int64_t n, q, k, row = t.made
+    cdef const Overlap* o
     cdef const Piece* p
-    cdef int64_t first = f.row[f.inner], last = f.end[f.inner], own = -1
-    cdef bint single = f.w.d.replicas == 1
-    if group == f.own_group:
-        own = f.own
-        p = &f.pieces[own]
-        if not put_local(c, f.tile, source + p.source, p.size, p.destination + p.wide * rows):
-            return False
-    if c.transfers + last - first > c.capacity + (single and own >= 0):
+    for n in range(f.row[axis], f.end[axis]):
+        o = &f.w.overlaps[n]
+        for q in range(o.x0 // block, o.x1 // block):
+            for k in range(f.row[f.inner], f.end[f.inner]):
+                p = &f.pieces[k]
+                t.source[row] = p.source + q * step
+                t.size[row] = p.size
+                t.place[row] = p.destination + p.wide * (q - (o.x0 - o.y0) // block)
+                t.wide[row] = <uint32_t> (p.wide * (width(f.w.d, axis, o.destination) // block))
+                t.group[row] = <int32_t> (p.group + o.destination * f.w.class_stride[axis])
+                row += 1
+    n = t.made
+    t.made = row
+    return n
+
+
+cdef void put_pattern_rows(Fill* f, int64_t first, int64_t last, int64_t source, int64_t group,
+                           uint32_t rows) noexcept nogil:
+    """Rows first..last of the patterns, column by column: long loops of one thing each."""
+    cdef Columns* c = f.out
+    cdef int64_t k, n = c.transfers, count = last - first
+    cdef int32_t own = f.tile
+    cdef int32_t* small = c.source_tile + n
+    cdef int64_t* large = c.source_offset + n
+    cdef const int64_t* from_ = f.pattern.source + first
+    cdef const uint32_t* wide = f.pattern.wide + first
+    cdef const int32_t* groups = f.pattern.group + first
+    cdef const int32_t* tiles = f.tile_of_class + group
+    for k in range(count):
+        small[k] = own
+    for k in range(count):
+        large[k] = from_[k] + source
+    memcpy(c.size + n, f.pattern.size + first, count * sizeof(int64_t))
+    large = c.start + n
+    for k in range(count):
+        large[k] = n + k
+    small = c.destination_tile + n
+    for k in range(count):
+        small[k] = tiles[groups[k]]
+    large = c.destination_offset + n
+    from_ = f.pattern.place + first
+    for k in range(count):
+        large[k] = from_[k] + <int64_t> (<uint64_t> wide[k] * rows)
+    c.transfers = n + count
+    c.destinations = c.transfers
+
+
+cdef bint put_pattern(Fill* f, int axis, int64_t block, int64_t step, int64_t source, int64_t group,
+                      int64_t rows) noexcept nogil:
+    """The innermost loop and the inner axis at once. False where the columns are too short.
+
+    `rows` is what the slower loops come to in the destination, in wholes of the innermost loop.
+    """
+    cdef Columns* c = f.out
+    cdef int64_t* begin = &f.pattern.begin[f.part[axis] * f.w.s.parts[f.inner] + f.part[f.inner]]
+    cdef int64_t n, first, last, each = f.end[f.inner] - f.row[f.inner], at, own = 0, k
+    cdef const Overlap* o
+    if begin[0] < 0:
+        begin[0] = make_pattern(f, axis, block, step)
+    first = last = begin[0]
+    for n in range(f.row[axis], f.end[axis]):
+        o = &f.w.overlaps[n]
+        if n == f.own_loop and group == f.own_group and f.own >= 0:
+            own = o.x1 // block - o.x0 // block
+            at = last + f.own - f.row[f.inner]
+        last += (o.x1 // block - o.x0 // block) * each
+    if c.transfers + last - first > c.capacity + own:
         return False
-    if not single:
-        return put_multicasts(f, own, source, group, rows)
-    if own >= 0:
-        put_singles(f, first, own, source, group, rows)
-        first = own + 1
-    put_singles(f, first, last, source, group, rows)
+    for k in range(own):
+        put_pattern_rows(f, first, at, source, group, <uint32_t> rows)
+        if not put_local(c, f.tile, f.pattern.source[at] + source, f.pattern.size[at],
+                         f.pattern.place[at] + f.pattern.wide[at] * rows):
+            return False
+        first = at + 1
+        at += each
+    put_pattern_rows(f, first, last, source, group, <uint32_t> rows)
     return True
+
+
+cdef int open_pattern(Fill* f) noexcept nogil:
+    """Use patterns where enough shards share them (they take at most a seventh of the list's memory then), and where
+    their rows are many between the runs that stay on the tile.
+
+    The innermost loop must be the fastest of the destination's outer digits too.
+    """
+    cdef const SideData* s = f.w.s
+    cdef const SideData* d = f.w.d
+    cdef int64_t shared = 1, rows = 0, n, k
+    cdef int a, axis
+    f.pattern.memory = NULL
+    if d.replicas > 1 or s.digits <= f.first or d.digits <= f.first:
+        return DONE
+    axis = s.axis[f.first]
+    if axis == f.inner or d.axis[f.first] != axis:
+        return DONE
+    for a in range(s.rank):
+        if a != axis and a != f.inner:
+            shared *= f.w.first[a + 1] - f.w.first[a]
+    n = d.itemsize
+    for a in range(d.rank):
+        n *= width(d, a, 0)     # the first partition is as wide as any
+    k = f.w.first[f.inner + 1] - f.w.first[f.inner]
+    if shared < 5 or k < 16 * s.parts[f.inner] or n >= <int64_t> 1 << 32:
+        return DONE
+    for n in range(f.w.first[axis], f.w.first[axis + 1]):
+        rows += f.w.overlaps[n].x1 // s.divisor[f.first] - f.w.overlaps[n].x0 // s.divisor[f.first]
+    rows *= f.w.first[f.inner + 1] - f.w.first[f.inner]
+    k = s.parts[axis] * s.parts[f.inner]
+    f.pattern.memory = malloc(k * sizeof(int64_t) + rows * (3 * sizeof(int64_t) + 2 * sizeof(int32_t)) + 8)
+    if f.pattern.memory == NULL:
+        return NO_MEMORY
+    f.pattern.begin = <int64_t*> f.pattern.memory
+    f.pattern.source = f.pattern.begin + k
+    f.pattern.size = f.pattern.source + rows
+    f.pattern.place = f.pattern.size + rows
+    f.pattern.wide = <uint32_t*> (f.pattern.place + rows)
+    f.pattern.group = <int32_t*> (f.pattern.wide + rows)
+    f.pattern.made = 0
+    memset(f.pattern.begin, 0xff, k * sizeof(int64_t))
+    return DONE
 
 
 cdef bint loop(Fill* f, int level, int64_t source, int64_t group) noexcept nogil:
@@ -181,13 +327,18 @@ cdef bint loop(Fill* f, int level, int64_t source, int64_t group) noexcept nogil
     cdef const SideData* s = f.w.s
     cdef const SideData* d = f.w.d
     cdef const Overlap* o
-    cdef int a, k
+    cdef int a
     cdef int64_t n, q, block, rows, weight, step, inside
     if level < f.first:
-        return put(f, source, group, rows_before(f, -1, &weight))
+        rows = rows_before(f, -1, &weight)
+        return put(f, 1, source, 0, group, rows, 0)
     a = s.axis[level]
     block = s.divisor[level]
     step = f.stride[level]
+    if level == f.first and f.pattern.memory != NULL:
+        f.count[a] = 1
+        f.at[a] = 0
+        return put_pattern(f, a, block, step, source, group, rows_before(f, -1, &weight))
     for n in range(f.row[a], f.end[a]):
         o = &f.w.overlaps[n]
         f.count[a] = width(d, a, o.destination) // block
@@ -200,10 +351,9 @@ cdef bint loop(Fill* f, int level, int64_t source, int64_t group) noexcept nogil
                 f.at[a] += 1
             continue
         rows = rows_before(f, a, &weight)
-        for q in range(o.x0 // block, o.x1 // block):
-            if not put(f, source + q * step, inside, rows):
-                return False
-            rows += weight
+        q = o.x0 // block
+        if not put(f, o.x1 // block - q, source + q * step, step, inside, rows, weight):
+            return False
     return True
 
 
@@ -225,7 +375,7 @@ cdef int fill_tiled(const Work* w, const Device* v, const int32_t* tile_of_class
     cdef const SideData* d = w.d
     cdef Fill f
     cdef int64_t t, n, ordinal, class_, taker, size, group, part
-    cdef int a, k, status = DONE
+    cdef int a, k, loop_axis, status = DONE
     cdef bint looped[MAX_RANK]
     cdef const Overlap* o
     f.w = w
@@ -237,6 +387,10 @@ cdef int fill_tiled(const Work* w, const Device* v, const int32_t* tile_of_class
     f.pieces = <Piece*> malloc((w.first[s.rank] + 1) * sizeof(Piece))
     if f.pieces == NULL:
         return NO_MEMORY
+    if open_pattern(&f) != DONE:
+        free(f.pieces)
+        return NO_MEMORY
+    loop_axis = s.axis[f.first] if f.pattern.memory != NULL else -1
     size = unit * s.itemsize
     for n in range(w.first[inner], w.first[inner + 1]):
         o = &w.overlaps[n]
@@ -254,10 +408,16 @@ cdef int fill_tiled(const Work* w, const Device* v, const int32_t* tile_of_class
         size = s.itemsize
         for k in range(s.digits):
             f.stride[k] = size
-            size *= s.count[k] if s.count[k] else width(s, s.axis[k], s.partitions[class_ * s.rank + s.axis[k]]) // s.divisor[k]
+            if s.count[k]:
+                size *= s.count[k]
+            elif s.divisor[k] == 1:
+                size *= width(s, s.axis[k], s.partitions[class_ * s.rank + s.axis[k]])
+            else:
+                size *= width(s, s.axis[k], s.partitions[class_ * s.rank + s.axis[k]]) // s.divisor[k]
         group = 0
         for a in range(s.rank):
             part = s.partitions[class_ * s.rank + a]
+            f.part[a] = part
             f.row[a] = w.first[a] + w.row[a][part]
             f.end[a] = w.first[a] + w.row[a][part + 1]
             if f.row[a] == f.end[a]:
@@ -269,18 +429,23 @@ cdef int fill_tiled(const Work* w, const Device* v, const int32_t* tile_of_class
                 f.count[a] = width(d, a, o.destination) // (unit if a == s.axis[0] else 1)
                 group += o.destination * w.class_stride[a]
         else:
-            f.own = -1
+            f.own = f.own_loop = -1
             taker = v.taker[f.tile] if f.tile < v.takers else -1
             if taker >= 0:
                 part = d.partitions[taker * d.rank + inner]
                 f.own = overlap_of(w, inner, s.partitions[class_ * s.rank + inner], part)
                 f.own_group = taker - part * w.class_stride[inner]
+                if loop_axis >= 0:
+                    part = d.partitions[taker * d.rank + loop_axis]
+                    f.own_loop = overlap_of(w, loop_axis, s.partitions[class_ * s.rank + loop_axis], part)
+                    f.own_group -= part * w.class_stride[loop_axis]
             if f.own < 0:
                 f.own_group = -1
             if not loop(&f, s.digits - 1, 0, group):
                 status = NO_MEMORY
                 break
     free(f.pieces)
+    free(f.pattern.memory)
     return status
 
 
