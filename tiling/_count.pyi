@@ -1,5 +1,3 @@
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,8 +13,23 @@ class Analysis:
         share: bool,
         shape: NDArray[np.int64],
         same: bool,
-        devices: tuple[Any, ...],
+    ) -> None: ...
+    def load_device(
+        self,
+        source: NDArray[np.int32] | None,
+        order: NDArray[np.int32] | None,
+        destination: NDArray[np.int32] | None,
+        holder: NDArray[np.int32],
+        taker: NDArray[np.int32],
     ) -> None: ...
     def count(
         self, sent: NDArray[np.int64] | None = None, received: NDArray[np.int64] | None = None
     ) -> tuple[int, int, int, int] | None: ...
+
+def count_many(
+    sources: list[SideTable],
+    destinations: list[SideTable],
+    offsets: NDArray[np.int64],
+    share: NDArray[np.uint8],
+    out: NDArray[np.int64],
+) -> None: ...

@@ -196,7 +196,7 @@ def plan_copy(
         inside.destination_offset,
     )
     if kernel is None:
-        filled = _fill.fill(copy.analysis, copy.destination.groups[1], *columns)
+        filled = _fill.fill(copy.full_analysis, copy.destination.groups[1], *columns)
     else:
         filled = kernel.fill(*columns)
     assert filled == (count, ends, local), "the list is not as long as the count"

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
 
 import numpy as np
 
+from ._count import count_many
+from .errors import LayoutError
 from .layout import CoordinateMapping, OwnerMap, TensorType
 from .ownership import Int64
-from .regions import Retile, Staging, retile
+from .regions import Retile, Staging, retile, side_table
 from .runs import runs
+
+CHUNK: Final = 256  # copies that `count_copies` counts in one call of the kernel
 
 
 @dataclass(frozen=True)
@@ -82,3 +90,107 @@ def _count(copy: Retile) -> CopyCount:
         return CopyCount(copy, transfers, local, elements * copy.itemsize, 0, sent, received)
     transfers, _, local, size, misaligned = runs(copy).count(sent, received)
     return CopyCount(copy, transfers, local, size, misaligned, sent, received)
+
+
+@dataclass(frozen=True, slots=True)
+class CopyCounts:
+    """The totals of many copies, as columns of n rows; see :class:`CopyCount` for what they mean.
+
+    Attributes
+    ----------
+    transfers, bytes, misaligned, local_runs, bound : (n,) int64
+        The bound is the endpoint lower bound, in 4-byte words.
+    destination_tile_bytes : (n,) int64
+        The size of the fullest tile's buffer of the destination.
+    """
+
+    transfers: Int64
+    bytes: Int64
+    misaligned: Int64
+    local_runs: Int64
+    bound: Int64
+    destination_tile_bytes: Int64
+
+    def __len__(self) -> int:
+        return len(self.transfers)
+
+    def __repr__(self) -> str:
+        return f"CopyCounts({len(self)} copies)"
+
+
+Pair = tuple[TensorType, TensorType] | tuple[TensorType, TensorType, CoordinateMapping | None]
+
+
+def count_copies(
+    pairs: Iterable[Pair],
+    *,
+    staging: str = "auto",
+    outside: str = "error",
+    device_tiles: int | None = None,
+    executor: Executor | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> CopyCounts:
+    """Count many copies: a planner's candidates.
+
+    Parameters
+    ----------
+    pairs : iterable of (source, destination) or (source, destination, mapping)
+    staging, outside, device_tiles
+        As for :func:`count_copy`, the same for all.
+    executor : concurrent.futures.Executor, optional
+        Where to count, in chunks; the kernels release the interpreter's lock, so threads serve.
+    progress : callable, optional
+        Called with the copies done and the copies in all, after every chunk.
+
+    Raises
+    ------
+    LayoutError
+        As `count_copy` does, for the first copy that is not legal; `where` begins with ``pairs[i]``.
+    """
+    asked = list(pairs)
+    table = np.empty((6, len(asked)), np.int64)
+    starts = range(0, len(asked), CHUNK)
+    chunk = partial(_count_chunk, staging=staging, outside=outside, device_tiles=device_tiles)
+    parts = [asked[start : start + CHUNK] for start in starts]
+    for start, columns in zip(starts, (map if executor is None else executor.map)(chunk, parts, starts), strict=True):
+        end = start + columns.shape[1]
+        table[:, start:end] = columns
+        if progress is not None:
+            progress(end, len(asked))
+    return CopyCounts(*table)
+
+
+def _count_chunk(pairs: list[Pair], first: int, staging: str, outside: str, device_tiles: int | None) -> Int64:
+    """Columns (6, n) in the order of `CopyCounts`."""
+    copies = []
+    for i, pair in enumerate(pairs):
+        try:
+            copies.append(retile(*pair, staging=staging, outside=outside, device_tiles=device_tiles))
+        except LayoutError as error:
+            raise error.under(f"pairs[{first + i}]") from None
+    together = [i for i, copy in enumerate(copies) if copy.is_stepped and copy.mapping.view is None]
+    table = np.zeros((6, len(pairs)), np.int64)
+    table[5] = [copy.destination.owned.fullest for copy in copies]
+    left = [True] * len(copies)
+    if together:
+        chosen = [copies[i] for i in together]
+        offsets = np.zeros((len(chosen), max(len(copy.viewed) for copy in chosen) or 1), np.int64)
+        for row, copy in zip(offsets, chosen, strict=True):
+            row[: len(copy.viewed)] = copy.offsets
+        out = np.empty((len(chosen), 4), np.int64)
+        count_many(
+            [side_table(copy.source.owned, copy.source.staged) for copy in chosen],
+            [side_table(copy.destination.owned, copy.destination.staged) for copy in chosen],
+            offsets,
+            np.array([copy.shares_padding for copy in chosen], np.uint8),
+            out,
+        )
+        for i, (transfers, local, size, bound) in zip(together, out.tolist(), strict=True):
+            if transfers >= 0:
+                table[:5, i] = transfers, size, 0, local, bound
+                left[i] = False
+    for i, copy in enumerate(copies):
+        if left[i]:
+            count = _count(copy)
+            table[:5, i] = count.transfers, count.bytes, count.misaligned, count.local_runs, count.endpoint_lower_bound
+    return table

@@ -55,66 +55,72 @@ class ShardTable:
         return f"ShardTable({len(self)} shards on {len(self.tile_bytes)} tiles, {int(self.bytes.sum())} bytes)"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class AxisCut:
-    """One axis of one tiling: `bounds` is (3, partitions): start, logical end, physical end of each, in elements."""
+    """How one axis is cut; made once for an extent and an axis tiling, and shared by all types that have them.
 
-    extent: int
-    bounds: Int64
-    stride: int = 1
+    Attributes
+    ----------
+    bounds : (3, partitions) int64
+        Start, logical end and physical end of each partition, in elements.
+    widths, logical_widths : (partitions,) int64
+        Physical and logical widths.
+    distinct : tuple of int
+        The different physical widths, ascending; at most two are not 0.
+    widest, widest_logical : int
+    """
 
-    @property
-    def partitions(self) -> int:
-        return int(self.bounds.shape[1])
+    __slots__ = ("bounds", "distinct", "extent", "logical_widths", "partitions", "widest", "widest_logical", "widths")
 
-    @property
-    def widths(self) -> Int64:
-        """Physical widths (partitions,)."""
-        widths: Int64 = self.bounds[2] - self.bounds[0]
-        return widths
-
-    @property
-    def logical_widths(self) -> Int64:
-        """Logical widths (partitions,)."""
-        widths: Int64 = self.bounds[1] - self.bounds[0]
-        return widths
+    def __init__(self, extent: int, bounds: Int64) -> None:
+        bounds.flags.writeable = False
+        self.extent, self.bounds = extent, bounds
+        self.partitions = int(bounds.shape[1])
+        self.widths: Int64 = bounds[2] - bounds[0]
+        self.logical_widths: Int64 = bounds[1] - bounds[0]
+        self.distinct = tuple(sorted(set(self.widths.tolist())))
+        self.widest = self.distinct[-1]
+        self.widest_logical = int(self.logical_widths.max())
 
 
-@dataclass(frozen=True, eq=False)
 class Ownership:
     """What follows from a type's tiling alone: how each axis is cut, and which ordinal owns which combination.
 
-    For a linear tensor `cuts` has each axis whole, and `grain` its elements that are never cut apart; otherwise `grain`
-    is 0. A *class* is a combination of partition coordinates; tiles of one class are replicas.
+    `strides` are the tile strides of all axes (1 where an axis is whole). For a linear tensor `cuts` has each axis whole,
+    and `grain` its elements that are never cut apart; otherwise `grain` is 0. A *class* is a combination of partition coordinates; tiles of one class are replicas.
     """
 
-    type: TensorType
-    cuts: tuple[AxisCut, ...]
-    grain: int
+    def __init__(self, type: TensorType, cuts: tuple[AxisCut, ...], strides: tuple[int, ...], grain: int) -> None:
+        tiling = type.tiling
+        self.type, self.cuts, self.strides, self.grain = type, cuts, strides, grain
+        self.shape, self.rank = type.shape, len(type.shape)
+        self.itemsize = type.precision.itemsize
+        self.tile_count, self.replicas = tiling.tile_count, tiling.replicas
+        self.is_linear = grain > 0
 
     @cached_property
-    def shape(self) -> tuple[int, ...]:
-        return self.type.shape
+    def is_stepped(self) -> bool:
+        """Whether the tile number is a mixed-radix number of the partitions, with replicas in its gaps.
+
+        Then every combination occurs equally often, and tiles can be gone through by stepping each coordinate.
+        """
+        running, gaps = 1, 1
+        cut = sorted(
+            (stride, c.partitions) for stride, c in zip(self.strides, self.cuts, strict=True) if c.partitions > 1
+        )
+        for stride, partitions in cut:
+            gap, rest = divmod(stride, running)
+            if rest or not gap:
+                return False
+            gaps *= gap
+            running = stride * partitions
+        return gaps * (self.tile_count // running) == self.replicas and self.tile_count % running == 0
 
     @cached_property
-    def itemsize(self) -> int:
-        return self.type.precision.itemsize
-
-    @cached_property
-    def tile_count(self) -> int:
-        return self.type.tiling.tile_count
-
-    @cached_property
-    def replicas(self) -> int:
-        return self.type.tiling.replicas
-
-    @property
-    def is_linear(self) -> bool:
-        return self.grain > 0
-
-    @property
-    def rank(self) -> int:
-        return len(self.shape)
+    def fullest(self) -> int:
+        """The size of the fullest tile's buffer, in bytes."""
+        if self.is_linear:
+            return -(-prod(self.shape) // self.grain // self.tile_count) * self.grain * self.itemsize
+        return prod(cut.widest for cut in self.cuts) * self.itemsize
 
     @cached_property
     def class_strides(self) -> tuple[int, ...]:
@@ -135,8 +141,8 @@ class Ownership:
         row = np.empty(self.tile_count // self.replicas + 1, np.int64)
         tiles = np.empty(self.tile_count, np.int32)
         axes = [
-            (cut.stride, cut.partitions, s)
-            for cut, s in zip(self.cuts, self.class_strides, strict=True)
+            (stride, cut.partitions, s)
+            for stride, cut, s in zip(self.strides, self.cuts, self.class_strides, strict=True)
             if cut.partitions > 1
         ]
         if self.is_linear:
@@ -148,7 +154,7 @@ class Ownership:
                 "the tile strides do not reach every partition equally: "
                 f"partition {at} does not occur on {self.replicas} tiles",
                 where="tiling.axes",
-                value=[cut.stride for cut in self.cuts if cut.partitions > 1],
+                value=[stride for stride, _, _ in axes],
                 accepted="strides with which every combination of partitions occurs exactly `replicas` times",
             )
         return of_tile, row, tiles
@@ -185,8 +191,8 @@ def check_rows(rows: int, what: str) -> None:
 
 
 @lru_cache(maxsize=4096)
-def _cut_axis(extent: int, tiling: AxisTiling, where: str) -> Int64:
-    """The (3, partitions) bounds of one axis; errors name `where`."""
+def _cut_axis(extent: int, tiling: AxisTiling, where: str) -> AxisCut:
+    """Cut one axis; errors name `where`."""
     parts, groups, block = tiling.partitions, tiling.padding_groups, tiling.block_size
     if parts % groups:
         raise TilingError(
@@ -245,15 +251,12 @@ def _cut_axis(extent: int, tiling: AxisTiling, where: str) -> Int64:
                 value=tiling.shard_padding_multiple,
                 accepted='a divisor of every partition\'s width, or padding "Zero"',
             )
-    bounds.flags.writeable = False
-    return bounds
+    return AxisCut(extent, bounds)
 
 
 @lru_cache(maxsize=4096)
-def _whole(extent: int) -> Int64:
-    bounds = np.array([[0], [extent], [extent]], np.int64)
-    bounds.flags.writeable = False
-    return bounds
+def _whole(extent: int) -> AxisCut:
+    return AxisCut(extent, np.array([[0], [extent], [extent]], np.int64))
 
 
 def _check_linear(type: TensorType) -> None:
@@ -303,7 +306,7 @@ def _check_linear(type: TensorType) -> None:
         )
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=8192)
 def resolve(type: TensorType) -> Ownership:
     """Check that a type's tiling and order fit its shape, and keep what follows from it.
 
@@ -321,8 +324,8 @@ def resolve(type: TensorType) -> Ownership:
         )
     if tiling.is_linear:
         _check_linear(type)
-        cuts = [AxisCut(extent, _whole(extent)) for extent in type.shape]
-        owned = Ownership(type, tuple(cuts), tiling.axes[0].block_size)
+        cuts = [_whole(extent) for extent in type.shape]
+        owned = Ownership(type, tuple(cuts), (1,) * rank, tiling.axes[0].block_size)
     else:
         implied = tiling.replicas * prod(axis.partitions for axis in tiling.axes)
         if implied != tiling.tile_count:
@@ -332,7 +335,8 @@ def resolve(type: TensorType) -> Ownership:
                 value=tiling.tile_count,
                 accepted=str(implied),
             )
-        cuts = [AxisCut(extent, _whole(extent)) for extent in type.shape]
+        cuts = [_whole(extent) for extent in type.shape]
+        strides = [1] * rank
         seen: set[int] = set()
         packed = tiling.replicas
         for i, axis in enumerate(tiling.axes):
@@ -347,13 +351,14 @@ def resolve(type: TensorType) -> Ownership:
             if a in seen:
                 raise TilingError(f"axis {a} is tiled twice", where=f"{where}.axis", value=axis.axis)
             seen.add(a)
-            bounds = _cut_axis(type.shape[a], axis, where)
-            cuts[a] = AxisCut(type.shape[a], bounds, packed if axis.tile_stride is None else axis.tile_stride)
+            cuts[a] = _cut_axis(type.shape[a], axis, where)
+            strides[a] = packed if axis.tile_stride is None else axis.tile_stride
             packed *= axis.partitions
-        owned = Ownership(type, tuple(cuts), 0)
-        if prod(int(cut.widths.max()) for cut in cuts) * owned.itemsize > MAX_SIZE:
+        owned = Ownership(type, tuple(cuts), tuple(strides), 0)
+        if prod(cut.widest for cut in cuts) * owned.itemsize > MAX_SIZE:
             raise SizeError("a shard is too large", where="tiling", value=tiling, accepted="at most 2^63-1 bytes")
-        owned.classes  # noqa: B018  (checks the strides)
+        if not owned.is_stepped:
+            owned.classes  # noqa: B018  (checks the strides)
     check_order(type.order, type.precision, owned)
     return owned
 
@@ -386,19 +391,17 @@ def check_order(order: ElementOrder, precision: Precision, owned: Ownership) -> 
     if owned.rank < 2:
         raise OrderError(f"{order} needs rank 2 or more", where="order", value=f"rank {owned.rank}")
     rows, columns, lane, block = order_needs(order, precision)
+    distinct = [cut.distinct for cut in owned.cuts]
     if owned.is_linear:
-        bounds = owned.pieces[2]
-        widths = [np.ones(1, np.int64)] * (owned.rank - 1) + [np.diff(bounds)]
-    else:
-        widths = [cut.widths for cut in owned.cuts]
-    if any(not width.any() for width in widths):
+        distinct = [(1,)] * (owned.rank - 1) + [tuple(np.unique(np.diff(owned.pieces[2])).tolist())]
+    if any(widths[-1] == 0 for widths in distinct):
         return
     for axis, divisor, name in ((-2, rows, "rows"), (-1, columns, "columns")):
-        wrong = widths[axis][widths[axis] % divisor != 0]
-        if len(wrong):
-            # A shard that shows it: this width, and the first stored one of every other axis.
-            shown = [int(width[width > 0][0]) for width in widths]
-            shown[axis] = int(wrong[0])
+        wrong = [width for width in distinct[axis] if width % divisor]
+        if wrong:
+            # A shard that shows it: this width, and a stored one of every other axis.
+            shown = [widths[-1] for widths in distinct]
+            shown[axis] = wrong[0]
             raise OrderError(
                 f"{order} of {precision} needs {name} in multiples of {divisor}",
                 where="order",
@@ -494,8 +497,8 @@ def enumerate_shards(type: TensorType, owners: OwnerMap | None = None, device_ti
         return ShardTable(tile, start, logical_end, logical_end.copy(), size, offset, tile_bytes)
     physical_end = np.empty((count, rank), np.int64)
     axes, first = [], 0
-    for cut in owned.cuts:
-        axes.append((cut.stride, cut.partitions, first))
+    for stride, cut in zip(owned.strides, owned.cuts, strict=True):
+        axes.append((stride, cut.partitions, first))
         first += cut.partitions
     bounds = np.concatenate([cut.bounds for cut in owned.cuts], axis=1) if rank else np.empty((3, 0), np.int64)
     _ownership.fill_shards(

@@ -17,7 +17,17 @@ from . import _fill, _partition
 from ._count import Analysis
 from ._sides import SideTable
 from .errors import CopyError, SizeError
-from .layout import MAX_SIZE, ROW_MAJOR, CoordinateMapping, ElementOrder, OwnerMap, TensorType, _choice, _instance
+from .layout import (
+    MAX_SIZE,
+    ROW_MAJOR,
+    CoordinateMapping,
+    ElementOrder,
+    OwnerMap,
+    Precision,
+    TensorType,
+    _choice,
+    _instance,
+)
 from .ownership import AxisCut, Int32, Int64, Ownership, device_size, owner_tiles, resolve
 from .storage import REST, digits
 
@@ -137,24 +147,55 @@ class Retile:
         return _overlays(self)
 
     @cached_property
-    def analysis(self) -> Analysis:
-        """The closed form's analysis, of a copy without a view."""
+    def is_stepped(self) -> bool:
+        """Whether tiles can be stepped through in their own order, without classes and owner maps."""
         a, b = self.source, self.destination
-        return Analysis(
+        return (
+            a.owned.is_stepped and b.owned.is_stepped and not a.owned.is_linear and not b.owned.is_linear
+            and a.owned.replicas == 1 and a.owners is None and b.owners is None
+        )  # fmt: skip
+
+    @cached_property
+    def analysis(self) -> Analysis:
+        """The closed form's analysis, of a copy without a view; enough to count."""
+        a, b = self.source, self.destination
+        made = Analysis(
             side_table(a.owned, a.staged),
             side_table(b.owned, b.staged),
-            np.array(self.offsets, np.int64),
+            self.offset_column,
             self.shares_padding,
             np.array((a if a.owned.is_linear else b).owned.shape, np.int64),
             a.owned.shape == b.owned.shape and not any(self.offsets),
-            (
-                None if a.owners is None else a.device,
-                None if b.owners is None else b.device,
-                None if a.owners is None else np.argsort(a.device).astype(np.int32),
-                a.owned.classes[0] if a.owners is None else a.class_of_tile,
-                b.owned.classes[0] if b.owners is None else b.class_of_tile,
-            ),
         )
+        if not self.is_stepped:
+            self._load_tiles(made)
+        return made
+
+    @cached_property
+    def full_analysis(self) -> Analysis:
+        """The same, enough to list."""
+        if self.is_stepped:
+            self._load_tiles(self.analysis)
+        return self.analysis
+
+    def _load_tiles(self, analysis: Analysis) -> None:
+        a, b = self.source, self.destination
+        for side in (a, b):
+            table = side_table(side.owned, side.staged)
+            if not table.has_classes:
+                of_tile, row, ordinals = side.owned.classes
+                table.load_classes(of_tile, side.owned.class_partitions, row, ordinals)
+        analysis.load_device(
+            None if a.owners is None else a.device,
+            None if a.owners is None else np.argsort(a.device).astype(np.int32),
+            None if b.owners is None else b.device,
+            a.owned.classes[0] if a.owners is None else a.class_of_tile,
+            b.owned.classes[0] if b.owners is None else b.class_of_tile,
+        )
+
+    @cached_property
+    def offset_column(self) -> Int64:
+        return np.array(self.offsets, np.int64)
 
     @cached_property
     def totals(self) -> tuple[int, int, int, int] | None:
@@ -369,38 +410,53 @@ def _overlays(copy: Retile) -> Overlays:
 # --- sides as the counting kernels take them -------------------------------------------------------------------------
 
 
-def moving_digits(side: Side) -> list[tuple[int, int, int]]:
+@lru_cache(maxsize=1024)
+def moving_digits(
+    order: ElementOrder, precision: Precision, rank: int, moves: tuple[bool, ...]
+) -> tuple[tuple[int, int, int], ...]:
     """An order's digits, fastest first, without those that never move and with neighbours of one axis joined.
 
-    (axis, divisor, count); a count of 0 is the rest of the axis. Two digits join where the slower one goes on where the
-    faster one ends, so that steps through either are steps of one digit.
+    (axis, divisor, count); a count of 0 is the rest of the axis, and `moves` says of each axis whether its rest moves
+    anywhere. Two digits join where the slower one goes on where the faster one ends, so that steps through either are
+    steps of one digit.
     """
     moving: list[tuple[int, int, int]] = []
-    for axis, divisor, count in reversed(digits(side.order, side.type.precision, side.owned.rank)):
-        widest = int(side.widths[axis].max()) if count == REST else 0
-        if count == 1 or (count == REST and widest <= divisor):
+    for axis, divisor, count in reversed(digits(order, precision, rank)):
+        if count == 1 or (count == REST and not moves[axis]):
             continue
         if moving and moving[-1][0] == axis and moving[-1][1] * moving[-1][2] == divisor:
             divisor, count = moving[-1][1], moving[-1][2] * count
             moving.pop()
         moving.append((axis, divisor, count))
-    return moving
+    return tuple(moving)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
+def rest_divisors(order: ElementOrder, precision: Precision, rank: int) -> tuple[int, ...]:
+    """The divisor of the digit that is the rest of each axis."""
+    rests = {axis: divisor for axis, divisor, count in digits(order, precision, rank) if count == REST}
+    return tuple(rests[axis] for axis in range(rank))
+
+
+@lru_cache(maxsize=16384)
 def side_table(owned: Ownership, staged: bool) -> SideTable:
-    """What the counting kernels need of one side; made once for a resolved type."""
-    of_tile, row, ordinals = owned.classes
-    side = Side(owned, staged, None, owned.tile_count, "")
-    pieces = None
-    if owned.is_linear:
-        pieces = (owned.pieces[1], owned.pieces[2], owned.grain, side.order.name == "Output")
-    return SideTable(
+    """What the closed form needs of one side; made once for a resolved type."""
+    order, precision = ROW_MAJOR if staged else owned.type.order, owned.type.precision
+    divisors = rest_divisors(order, precision, owned.rank)
+    moves = tuple(
+        (cut.widest_logical if staged else cut.widest) > divisor
+        for cut, divisor in zip(owned.cuts, divisors, strict=True)
+    )
+    table = SideTable(
         owned.itemsize,
         staged,
         [cut.bounds for cut in owned.cuts],
-        moving_digits(side),
-        (of_tile, owned.class_partitions, row, ordinals),
-        pieces,
+        owned.strides,
+        moving_digits(order, precision, owned.rank, moves),
+        owned.tile_count,
         owned.replicas,
+        owned.is_stepped and not owned.is_linear,
     )
+    if owned.is_linear:
+        table.load_pieces(owned.pieces[1], owned.pieces[2], owned.grain, order.name == "Output")
+    return table

@@ -11,7 +11,7 @@ where both factors are sums over the axis' overlaps. The same products over one 
 how the regions that stay on a tile are taken out, and the products over one partition's overlaps give the words of a tile.
 """
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
@@ -510,6 +510,91 @@ cdef int count_tiled(const Work* w, const Device* v, Totals* t) noexcept nogil:
     return DONE
 
 
+# A side's tiles, gone through in order: the partition of every axis that is cut.
+cdef struct Steps:
+    int axes
+    int axis[MAX_RANK]
+    int64_t stride[MAX_RANK]
+    int64_t parts[MAX_RANK]
+    int64_t left[MAX_RANK]
+    int64_t at[MAX_RANK]        # by axis of the tensor
+
+
+cdef void start_steps(Steps* p, const SideData* s) noexcept nogil:
+    cdef int a
+    p.axes = 0
+    for a in range(s.rank):
+        p.at[a] = 0
+        if s.parts[a] > 1:
+            p.axis[p.axes] = a
+            p.stride[p.axes] = p.left[p.axes] = s.stride[a]
+            p.parts[p.axes] = s.parts[a]
+            p.axes += 1
+
+
+cdef inline void step(Steps* p) noexcept nogil:
+    cdef int k
+    for k in range(p.axes):
+        p.left[k] -= 1
+        if p.left[k] == 0:
+            p.left[k] = p.stride[k]
+            p.at[p.axis[k]] += 1
+            if p.at[p.axis[k]] == p.parts[k]:
+                p.at[p.axis[k]] = 0
+
+
+cdef int64_t count_stepped(const Work* w, int64_t* sent, int64_t* received, Totals* t) noexcept nogil:
+    """`count_tiled` where tiles are stepped through in their own order and the source has no replicas.
+
+    Returns the bound: the largest words of a tile, sent or received. `sent` and `received` may be NULL.
+    """
+    cdef const SideData* s = w.s
+    cdef const SideData* d = w.d
+    cdef Region r = all_regions(w)
+    cdef Steps source, destination
+    cdef int64_t chosen[MAX_RANK]
+    cdef int64_t tile, gives, takes_, bound = 0
+    cdef int a, k
+    t.transfers = r.pieces
+    t.destinations = r.pieces * d.replicas
+    t.elements = r.elements
+    if r.elements == 0:
+        return 0
+    start_steps(&source, s)
+    start_steps(&destination, d)
+    for tile in range(max(s.tiles, d.tiles)):
+        gives = takes_ = 0
+        if tile < s.tiles:
+            gives = s.itemsize
+            for a in range(s.rank):
+                gives *= w.given[a][source.at[a]]
+        if tile < d.tiles:
+            takes_ = s.itemsize
+            for a in range(s.rank):
+                takes_ *= w.taken[a][destination.at[a]]
+        if gives and takes_:
+            for a in range(s.rank - 1, -1, -1):
+                chosen[a] = overlap_of(w, a, source.at[a], destination.at[a])
+                if chosen[a] < 0:
+                    break
+            else:
+                r = region(w, chosen)
+                t.local_runs += r.runs
+                t.destinations -= r.pieces
+                takes_ -= r.elements * s.itemsize
+                if d.replicas == 1:
+                    t.transfers -= r.pieces
+                    t.elements -= r.elements
+                    gives -= r.elements * s.itemsize
+        if sent != NULL:
+            sent[tile] += gives // 4
+            received[tile] += takes_ // 4
+        bound = max(bound, max(gives, takes_))
+        step(&source)
+        step(&destination)
+    return bound // 4
+
+
 # --- one side linear -------------------------------------------------------------------------------------------------
 
 
@@ -705,36 +790,15 @@ cdef class Analysis:
         self.work.memory = NULL
 
     def __init__(self, SideTable source not None, SideTable destination not None, const int64_t[::1] offsets not None,
-                 bint share, const int64_t[::1] shape not None, bint same, devices not None):
-        """`shape` is a linear side's, `same` whether two linear sides are of one shape and not offset.
-
-        `devices`: the device tile of each source and destination ordinal (None for the identity), the ordinals of the
-        source by device tile (likewise), and the classes that device tiles hold of the source and of the destination.
-        """
+                 bint share, const int64_t[::1] shape not None, bint same):
+        """`shape` is a linear side's, `same` whether two linear sides are of one shape and not offset."""
         cdef const SideData* s = &source.data
         cdef const SideData* d = &destination.data
-        cdef Device* v = &self.device
-        cdef const int32_t[::1] tiles
         cdef int status
         self.source, self.destination = source, destination
-        self.kept = (devices, shape)
+        self.kept = (shape,)
         self.shape = &shape[0] if s.rank else NULL
-        source_device, destination_device, source_order, holder, taker = devices
-        v.source = v.destination = v.order = NULL
-        if source_device is not None:
-            tiles = source_device
-            v.source = &tiles[0]
-            tiles = source_order
-            v.order = &tiles[0]
-        if destination_device is not None:
-            tiles = destination_device
-            v.destination = &tiles[0]
-        tiles = holder
-        v.holder = &tiles[0]
-        v.holders = tiles.shape[0]
-        tiles = taker
-        v.taker = &tiles[0]
-        v.takers = tiles.shape[0]
+        memset(&self.device, 0, sizeof(Device))
         with nogil:
             status = prepare(&self.work, s, d, &offsets[0] if s.rank else NULL, share)
             if status == DONE:
@@ -747,6 +811,23 @@ cdef class Analysis:
         if status == NO_MEMORY:
             raise MemoryError
         self.decided = status == DONE
+
+    def load_device(self, const int32_t[::1] source, const int32_t[::1] order, const int32_t[::1] destination,
+                    const int32_t[::1] holder not None, const int32_t[::1] taker not None):
+        """Where the tiles are: needed (with both sides' classes) by all but the count of sides that are stepped through.
+
+        The device tile of each source ordinal, the source's ordinals by device tile, the device tile of each destination
+        ordinal (None for the identity), and the class of device tiles on both sides.
+        """
+        cdef Device* v = &self.device
+        self.kept = (*self.kept, source, order, destination, holder, taker)
+        v.source = &source[0] if source is not None else NULL
+        v.order = &order[0] if order is not None else NULL
+        v.destination = &destination[0] if destination is not None else NULL
+        v.holder = &holder[0]
+        v.holders = holder.shape[0]
+        v.taker = &taker[0]
+        v.takers = taker.shape[0]
 
     def __dealloc__(self):
         free(self.work.memory)
@@ -780,4 +861,45 @@ cdef int count_decided(const Work* w, const int64_t* shape, const Device* device
         return DONE
     if w.s.linear or w.d.linear:
         return count_linear(w, &v, w.d.linear, shape, t)
+    if v.taker == NULL:     # then both sides can be stepped through
+        count_stepped(w, sent, received, t)
+        return DONE
     return count_tiled(w, &v, t)
+
+
+def count_many(list sources not None, list destinations not None, const int64_t[:, ::1] offsets not None,
+               const uint8_t[::1] share not None, int64_t[:, ::1] out not None):
+    """Count copies between axis-tiled sides that are stepped through: n pairs of side tables, offsets (n, at least rank).
+
+    `out` is (n, 4): transfers, local runs, bytes, bound; transfers are -1 where the copy has to be walked.
+    """
+    cdef int64_t i, n = len(sources)
+    cdef int status = DONE
+    cdef SideTable table
+    cdef Totals t
+    cdef Work w
+    cdef const SideData** pairs = <const SideData**> malloc((2 * n + 1) * sizeof(void*))
+    if pairs == NULL:
+        raise MemoryError
+    for i in range(n):
+        table = sources[i]
+        pairs[2 * i] = &table.data
+        table = destinations[i]
+        pairs[2 * i + 1] = &table.data
+    with nogil:
+        for i in range(n):
+            w.memory = NULL
+            status = prepare(&w, pairs[2 * i], pairs[2 * i + 1], &offsets[i, 0], share[i])
+            if status == NO_MEMORY:
+                break
+            out[i, 0] = -1
+            if decide(&w) == DONE:
+                memset(&t, 0, sizeof(Totals))
+                out[i, 3] = count_stepped(&w, NULL, NULL, &t)
+                out[i, 0] = t.transfers
+                out[i, 1] = t.local_runs
+                out[i, 2] = t.elements * w.s.itemsize
+            free(w.memory)
+    free(pairs)
+    if status == NO_MEMORY:
+        raise MemoryError

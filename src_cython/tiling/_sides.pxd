@@ -9,6 +9,7 @@ cdef struct SideData:
     bint staged                         # stored widths are the logical ones
     # Per axis: partitions, and their start, logical end and physical end.
     int64_t parts[MAX_RANK]
+    int64_t stride[MAX_RANK]            # tile stride
     const int64_t* start[MAX_RANK]
     const int64_t* logical[MAX_RANK]
     const int64_t* physical[MAX_RANK]
@@ -19,6 +20,7 @@ cdef struct SideData:
     int64_t count[MAX_DIGITS]
     # Classes: of each ordinal, the partitions of each class (classes, rank), and the ordinals of each.
     int64_t tiles, classes, replicas
+    bint stepped                        # tiles can be gone through by stepping each axis' partition
     const int32_t* class_of
     const int32_t* partitions
     const int64_t* class_row
@@ -31,4 +33,5 @@ cdef struct SideData:
 
 cdef class SideTable:
     cdef SideData data
-    cdef object kept
+    cdef object bounds, columns
+    cdef readonly bint has_classes
