@@ -86,8 +86,7 @@ def test_one_copy(tmp_path):
     assert "448" in run("copy", a, b).output
     listed = list(csv.DictReader(io.StringIO(run("copy", a, b, "--list").output)))
     assert len(listed) == 448
-    assert listed[0] == {"transfer": "0", "source_tile": "0", "source_offset": "16", "bytes": "16", "destination_tile": "1",
-                         "destination_offset": "0"}  # fmt: skip
+    assert list(listed[0].values()) == ["0", "0", "16", "16", "1", "0"]
 
 
 def test_one_copy_through_a_view(tmp_path):

@@ -7,7 +7,7 @@ The rooms, one way through (each module imports only from those before it)::
     storage          where an element of a shard lives              StorageMap
     regions, runs    who needs what of whom; the kernel for it
     copying          which bytes go from which tile to which        plan_copy
-    counting         how many, and how bad the busiest tile is      count_copy
+    counting         how many, and how bad the busiest tile is      count_copy, count_copies
     exchange         several copies together                        ExchangePhase
     midgraph, buildlog   compiler dumps and logs                    parse_midgraph, read_log
     report, cli      tables for people
@@ -23,7 +23,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .copying import CopyPlan, LocalRuns, Spans, Transfers, plan_copy
-from .counting import CopyCount, count_copy
+from .counting import CopyCount, CopyCounts, count_copies, count_copy
 from .errors import (
     AlignmentError,
     BufferShapeError,
@@ -99,6 +99,7 @@ __all__ = [
     "BuildLog",
     "CoordinateMapping",
     "CopyCount",
+    "CopyCounts",
     "CopyError",
     "CopyPlan",
     "DumpError",
@@ -125,6 +126,7 @@ __all__ = [
     "TilingError",
     "TooManyTransfersError",
     "Transfers",
+    "count_copies",
     "count_copy",
     "enumerate_shards",
     "parse_log",

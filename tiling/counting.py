@@ -13,8 +13,8 @@ import numpy as np
 from ._count import count_many
 from .errors import LayoutError
 from .layout import CoordinateMapping, OwnerMap, TensorType
-from .ownership import Int64
-from .regions import Retile, Staging, retile, side_table
+from .ownership import MAX_RANK, Int64
+from .regions import Retile, Staging, check, retile, side_table
 from .runs import runs
 
 CHUNK: Final = 256  # copies that `count_copies` counts in one call of the kernel
@@ -165,32 +165,29 @@ def _count_chunk(pairs: list[Pair], first: int, staging: str, outside: str, devi
     copies = []
     for i, pair in enumerate(pairs):
         try:
-            copies.append(retile(*pair, staging=staging, outside=outside, device_tiles=device_tiles))
+            copies.append(check(*pair, staging=staging, outside=outside, device_tiles=device_tiles))
         except LayoutError as error:
             raise error.under(f"pairs[{first + i}]") from None
-    together = [i for i, copy in enumerate(copies) if copy.is_stepped and copy.mapping.view is None]
     table = np.zeros((6, len(pairs)), np.int64)
     table[5] = [copy.destination.owned.fullest for copy in copies]
-    left = [True] * len(copies)
-    if together:
-        chosen = [copies[i] for i in together]
-        offsets = np.zeros((len(chosen), max(len(copy.viewed) for copy in chosen) or 1), np.int64)
-        for row, copy in zip(offsets, chosen, strict=True):
-            row[: len(copy.viewed)] = copy.offsets
-        out = np.empty((len(chosen), 4), np.int64)
-        count_many(
-            [side_table(copy.source.owned, copy.source.staged) for copy in chosen],
-            [side_table(copy.destination.owned, copy.destination.staged) for copy in chosen],
-            offsets,
-            np.array([copy.shares_padding for copy in chosen], np.uint8),
-            out,
-        )
-        for i, (transfers, local, size, bound) in zip(together, out.tolist(), strict=True):
-            if transfers >= 0:
-                table[:5, i] = transfers, size, 0, local, bound
-                left[i] = False
-    for i, copy in enumerate(copies):
-        if left[i]:
-            count = _count(copy)
-            table[:5, i] = count.transfers, count.bytes, count.misaligned, count.local_runs, count.endpoint_lower_bound
+    together = np.array([i for i, copy in enumerate(copies) if copy.is_stepped], np.int64)
+    chosen = [copies[i] for i in together]
+    offsets = np.zeros((len(chosen), MAX_RANK), np.int64)
+    for row, copy in enumerate(chosen):
+        if copy.mapping.offsets:
+            offsets[row, : len(copy.viewed)] = copy.mapping.offsets
+    out = np.empty((4, len(chosen)), np.int64)
+    count_many(
+        [side_table(copy.source.owned, copy.source.staged) for copy in chosen],
+        [side_table(copy.destination.owned, copy.destination.staged) for copy in chosen],
+        offsets,
+        np.array([copy.shares_padding for copy in chosen], np.uint8),
+        out,
+    )
+    table[0] = -1
+    for row, column in zip((0, 3, 1, 4), out, strict=True):
+        table[row, together] = column
+    for i in np.flatnonzero(table[0] < 0).tolist():
+        count = _count(copies[i])
+        table[:5, i] = count.transfers, count.bytes, count.misaligned, count.local_runs, count.endpoint_lower_bound
     return table

@@ -186,7 +186,7 @@ class Precision(_Variant):
     @property
     def itemsize(self) -> int:
         """Bytes per element: 1, 2 or 4."""
-        return self._ITEMSIZES[self.name]
+        return self._ITEMSIZES[self._key[0]]
 
     @property
     def lane(self) -> int:
@@ -255,8 +255,8 @@ class TensorAxis(_Variant):
 
     def resolve(self, rank: int) -> int:
         """The axis' number from the start in a tensor of this rank; may be out of range, which the caller checks."""
-        index = cast(int, self.index)
-        return index if self.kind == "FromStart" else rank - index
+        kind, index = self._key
+        return cast(int, index if kind == "FromStart" else rank - index)
 
     @classmethod
     def _of_tag(cls, tag: str, content: Any) -> Self:
@@ -430,7 +430,10 @@ class TensorTiling(_Record, frozen=True):
     @property
     def is_linear(self) -> bool:
         """Whether any axis entry is `Linear` (it must then be the only one)."""
-        return any(axis.axis.is_linear for axis in self.axes)
+        for axis in self.axes:  # noqa: SIM110  (in the planner's loop; a generator would cost more than the rest)
+            if axis.axis is LINEAR or axis.axis == LINEAR:
+                return True
+        return False
 
     def __repr__(self) -> str:
         axes = ", ".join(map(repr, self.axes)) or "whole"

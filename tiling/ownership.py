@@ -77,23 +77,24 @@ class AxisCut:
         self.partitions = int(bounds.shape[1])
         self.widths: Int64 = bounds[2] - bounds[0]
         self.logical_widths: Int64 = bounds[1] - bounds[0]
-        self.distinct = tuple(sorted(set(self.widths.tolist())))
-        self.widest = self.distinct[-1]
+        self.distinct: tuple[int, ...] = tuple(sorted(set(self.widths.tolist())))
+        self.widest: int = self.distinct[-1]
         self.widest_logical = int(self.logical_widths.max())
 
 
 class Ownership:
     """What follows from a type's tiling alone: how each axis is cut, and which ordinal owns which combination.
 
-    `strides` are the tile strides of all axes (1 where an axis is whole). For a linear tensor `cuts` has each axis whole,
-    and `grain` its elements that are never cut apart; otherwise `grain` is 0. A *class* is a combination of partition coordinates; tiles of one class are replicas.
+    `strides` are the tile strides of all axes (1 where an axis is whole). For a linear tensor `cuts` has each axis
+    whole, and `grain` its elements that are never cut apart; otherwise `grain` is 0. A *class* is a combination of
+    partition coordinates; tiles of one class are replicas.
     """
 
     def __init__(self, type: TensorType, cuts: tuple[AxisCut, ...], strides: tuple[int, ...], grain: int) -> None:
         tiling = type.tiling
         self.type, self.cuts, self.strides, self.grain = type, cuts, strides, grain
         self.shape, self.rank = type.shape, len(type.shape)
-        self.itemsize = type.precision.itemsize
+        self.itemsize: int = type.precision.itemsize
         self.tile_count, self.replicas = tiling.tile_count, tiling.replicas
         self.is_linear = grain > 0
 
@@ -119,7 +120,8 @@ class Ownership:
     def fullest(self) -> int:
         """The size of the fullest tile's buffer, in bytes."""
         if self.is_linear:
-            return -(-prod(self.shape) // self.grain // self.tile_count) * self.grain * self.itemsize
+            grains = prod(self.shape) // self.grain
+            return -(-grains // self.tile_count) * self.grain * self.itemsize
         return prod(cut.widest for cut in self.cuts) * self.itemsize
 
     @cached_property
@@ -190,9 +192,10 @@ def check_rows(rows: int, what: str) -> None:
         raise SizeError(f"too many {what} for a list", value=rows, accepted="fewer than 2^31-1")
 
 
-@lru_cache(maxsize=4096)
-def _cut_axis(extent: int, tiling: AxisTiling, where: str) -> AxisCut:
-    """Cut one axis; errors name `where`."""
+@lru_cache(maxsize=16384)
+def _cut_axis(extent: int, tiling: AxisTiling, entry: int) -> AxisCut:
+    """Cut one axis; errors name the tiling's entry."""
+    where = f"tiling.axes[{entry}]"
     parts, groups, block = tiling.partitions, tiling.padding_groups, tiling.block_size
     if parts % groups:
         raise TilingError(
@@ -306,7 +309,7 @@ def _check_linear(type: TensorType) -> None:
         )
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=16384)
 def resolve(type: TensorType) -> Ownership:
     """Check that a type's tiling and order fit its shape, and keep what follows from it.
 
@@ -315,54 +318,53 @@ def resolve(type: TensorType) -> Ownership:
     TilingError, OrderError, SizeError
         Naming the axis or field.
     """
-    tiling, rank = type.tiling, type.rank
+    shape, precision, layout = type.shape, type.format.precision, type.format.layout
+    tiling, rank = layout.tiling, len(shape)
     if rank > MAX_RANK:
         raise SizeError("rank too high", where="shape", value=rank, accepted=f"ranks to {MAX_RANK}")
-    if prod(type.shape) * type.precision.itemsize > MAX_SIZE:
-        raise SizeError(
-            "the tensor is too large", where="shape", value=list(type.shape), accepted="at most 2^63-1 bytes"
-        )
+    if prod(shape) * precision.itemsize > MAX_SIZE:
+        raise SizeError("the tensor is too large", where="shape", value=list(shape), accepted="at most 2^63-1 bytes")
+    cuts = [_whole(extent) for extent in shape]
+    strides = [1] * rank
     if tiling.is_linear:
         _check_linear(type)
-        cuts = [_whole(extent) for extent in type.shape]
-        owned = Ownership(type, tuple(cuts), (1,) * rank, tiling.axes[0].block_size)
-    else:
-        implied = tiling.replicas * prod(axis.partitions for axis in tiling.axes)
-        if implied != tiling.tile_count:
+        owned = Ownership(type, tuple(cuts), tuple(strides), tiling.axes[0].block_size)
+        check_order(layout.order, precision, owned)
+        return owned
+    packed = tiling.replicas
+    seen = 0
+    for i, axis in enumerate(tiling.axes):
+        a = axis.axis.resolve(rank)
+        if not 0 <= a < rank:
             raise TilingError(
-                "tile_count is not replicas times the partitions",
-                where="tiling.tile_count",
-                value=tiling.tile_count,
-                accepted=str(implied),
+                f"axis out of range for rank {rank}",
+                where=f"tiling.axes[{i}].axis",
+                value=axis.axis,
+                accepted=f"FromStart 0 to {rank - 1}, FromEnd 1 to {rank}" if rank else "no axes",
             )
-        cuts = [_whole(extent) for extent in type.shape]
-        strides = [1] * rank
-        seen: set[int] = set()
-        packed = tiling.replicas
-        for i, axis in enumerate(tiling.axes):
-            where, a = f"tiling.axes[{i}]", axis.axis.resolve(rank)
-            if not 0 <= a < rank:
-                raise TilingError(
-                    f"axis out of range for rank {rank}",
-                    where=f"{where}.axis",
-                    value=axis.axis,
-                    accepted=f"FromStart 0 to {rank - 1}, FromEnd 1 to {rank}" if rank else "no axes",
-                )
-            if a in seen:
-                raise TilingError(f"axis {a} is tiled twice", where=f"{where}.axis", value=axis.axis)
-            seen.add(a)
-            cuts[a] = _cut_axis(type.shape[a], axis, where)
-            strides[a] = packed if axis.tile_stride is None else axis.tile_stride
-            packed *= axis.partitions
-        owned = Ownership(type, tuple(cuts), tuple(strides), 0)
-        if prod(cut.widest for cut in cuts) * owned.itemsize > MAX_SIZE:
-            raise SizeError("a shard is too large", where="tiling", value=tiling, accepted="at most 2^63-1 bytes")
-        if not owned.is_stepped:
-            owned.classes  # noqa: B018  (checks the strides)
-    check_order(type.order, type.precision, owned)
+        if seen >> a & 1:
+            raise TilingError(f"axis {a} is tiled twice", where=f"tiling.axes[{i}].axis", value=axis.axis)
+        seen |= 1 << a
+        cuts[a] = _cut_axis(shape[a], axis, i)
+        strides[a] = packed if axis.tile_stride is None else axis.tile_stride
+        packed *= axis.partitions
+    if packed != tiling.tile_count:
+        raise TilingError(
+            "tile_count is not replicas times the partitions",
+            where="tiling.tile_count",
+            value=tiling.tile_count,
+            accepted=str(packed),
+        )
+    owned = Ownership(type, tuple(cuts), tuple(strides), 0)
+    if owned.fullest > MAX_SIZE:
+        raise SizeError("a shard is too large", where="tiling", value=tiling, accepted="at most 2^63-1 bytes")
+    if not owned.is_stepped:
+        owned.classes  # noqa: B018  (checks the strides)
+    check_order(layout.order, precision, owned)
     return owned
 
 
+@lru_cache(maxsize=1024)
 def order_needs(order: ElementOrder, precision: Precision) -> tuple[int, int, int, int]:
     """What an order needs of a shard: (row divisor, column divisor, lane divisor, block that the lane divides)."""
     lane = precision.lane

@@ -107,8 +107,8 @@ class Overlays:
     """The segments of every axis; rows as `Segment` in `_copy.pxd`, without its last two columns.
 
     `rows[a]` says where each source partition's segments begin in `segments[a]`; `carried[a]` has the padding elements
-    that segments carry into each destination partition. With a view, the coordinate of one destination axis (`joint`, -1
-    for none) is a sum over two source axes; `joint_segments` overlays it.
+    that segments carry into each destination partition. With a view, the coordinate of one destination axis (`joint`,
+    -1 for none) is a sum over two source axes; `joint_segments` overlays it.
     """
 
     rows: list[Int64]
@@ -148,12 +148,11 @@ class Retile:
 
     @cached_property
     def is_stepped(self) -> bool:
-        """Whether tiles can be stepped through in their own order, without classes and owner maps."""
-        a, b = self.source, self.destination
-        return (
-            a.owned.is_stepped and b.owned.is_stepped and not a.owned.is_linear and not b.owned.is_linear
-            and a.owned.replicas == 1 and a.owners is None and b.owners is None
-        )  # fmt: skip
+        """Whether there is no view, and tiles can be stepped through in their own order."""
+        if self.mapping.view is not None or self.source.owners is not None or self.destination.owners is not None:
+            return False
+        a, b = self.source.owned, self.destination.owned
+        return a.replicas == 1 and a.is_stepped and b.is_stepped and not a.is_linear and not b.is_linear
 
     @cached_property
     def analysis(self) -> Analysis:
@@ -322,13 +321,12 @@ def retile(
     copy is analysed.
     """
     try:
-        return _retile(source, destination, mapping, **more)
+        return _kept(source, destination, mapping, **more)
     except TypeError:  # something unhashable, which the checks name
-        return _retile.__wrapped__(source, destination, mapping, **more)
+        return check(source, destination, mapping, **more)
 
 
-@lru_cache(maxsize=256)
-def _retile(
+def check(
     source: TensorType,
     destination: TensorType,
     mapping: CoordinateMapping | None = None,
@@ -339,6 +337,7 @@ def _retile(
     destination_owners: OwnerMap | None = None,
     device_tiles: int | None = None,
 ) -> Retile:
+    """Check a copy; see `retile`, which keeps the last ones."""
     _instance(source, "source", TensorType)
     _instance(destination, "destination", TensorType)
     mapping = IDENTITY if mapping is None else mapping
@@ -379,6 +378,9 @@ def _retile(
         viewed,
         tiles,
     )
+
+
+_kept = lru_cache(maxsize=256)(check)
 
 
 def _overlays(copy: Retile) -> Overlays:

@@ -510,37 +510,71 @@ cdef int count_tiled(const Work* w, const Device* v, Totals* t) noexcept nogil:
     return DONE
 
 
-# A side's tiles, gone through in order: the partition of every axis that is cut.
+# A side's tiles, gone through in order. The tile number is a mixed-radix number, so an axis moves when the one before it
+# has come round `gap` times.
 cdef struct Steps:
-    int axes
+    int axes                    # that are cut, fastest first
     int axis[MAX_RANK]
-    int64_t stride[MAX_RANK]
+    int64_t gap[MAX_RANK]
+    int64_t ticks[MAX_RANK]
     int64_t parts[MAX_RANK]
-    int64_t left[MAX_RANK]
-    int64_t at[MAX_RANK]        # by axis of the tensor
+    int64_t at[MAX_RANK]        # the partition of every axis of the tensor
+    const int64_t* along[MAX_RANK]  # elements of each partition
+    int64_t slow                # bytes: the product over all axes but the fastest
 
 
-cdef void start_steps(Steps* p, const SideData* s) noexcept nogil:
+cdef void weigh(Steps* p, const SideData* s) noexcept nogil:
+    """The product over all axes but the fastest."""
     cdef int a
-    p.axes = 0
+    p.slow = s.itemsize
+    for a in range(s.rank):
+        if p.axes == 0 or a != p.axis[0]:
+            p.slow *= p.along[a][p.at[a]]
+
+
+cdef void start_steps(Steps* p, const SideData* s, int64_t** along) noexcept nogil:
+    cdef int a, k, n = 0
+    cdef int64_t running = 1
     for a in range(s.rank):
         p.at[a] = 0
+        p.along[a] = along[a]
         if s.parts[a] > 1:
-            p.axis[p.axes] = a
-            p.stride[p.axes] = p.left[p.axes] = s.stride[a]
-            p.parts[p.axes] = s.parts[a]
-            p.axes += 1
+            k = n
+            while k and s.stride[p.axis[k - 1]] > s.stride[a]:
+                p.axis[k] = p.axis[k - 1]
+                k -= 1
+            p.axis[k] = a
+            n += 1
+    p.axes = n
+    for k in range(n):
+        a = p.axis[k]
+        p.parts[k] = s.parts[a]
+        p.gap[k] = s.stride[a] // running
+        p.ticks[k] = 0
+        running = s.stride[a] * s.parts[a]
+    weigh(p, s)
 
 
-cdef inline void step(Steps* p) noexcept nogil:
+cdef inline int64_t weight(const Steps* p) noexcept nogil:
+    """Bytes of the tile where the steps are."""
+    return p.slow * p.along[p.axis[0]][p.at[p.axis[0]]] if p.axes else p.slow
+
+
+cdef inline void step(Steps* p, const SideData* s) noexcept nogil:
     cdef int k
     for k in range(p.axes):
-        p.left[k] -= 1
-        if p.left[k] == 0:
-            p.left[k] = p.stride[k]
-            p.at[p.axis[k]] += 1
-            if p.at[p.axis[k]] == p.parts[k]:
-                p.at[p.axis[k]] = 0
+        p.ticks[k] += 1
+        if p.ticks[k] < p.gap[k]:
+            break
+        p.ticks[k] = 0
+        p.at[p.axis[k]] += 1
+        if p.at[p.axis[k]] < p.parts[k]:
+            break
+        p.at[p.axis[k]] = 0
+    else:
+        k = p.axes
+    if k:
+        weigh(p, s)
 
 
 cdef int64_t count_stepped(const Work* w, int64_t* sent, int64_t* received, Totals* t) noexcept nogil:
@@ -554,24 +588,17 @@ cdef int64_t count_stepped(const Work* w, int64_t* sent, int64_t* received, Tota
     cdef Steps source, destination
     cdef int64_t chosen[MAX_RANK]
     cdef int64_t tile, gives, takes_, bound = 0
-    cdef int a, k
+    cdef int a
     t.transfers = r.pieces
     t.destinations = r.pieces * d.replicas
     t.elements = r.elements
     if r.elements == 0:
         return 0
-    start_steps(&source, s)
-    start_steps(&destination, d)
+    start_steps(&source, s, <int64_t**> w.given)
+    start_steps(&destination, d, <int64_t**> w.taken)
     for tile in range(max(s.tiles, d.tiles)):
-        gives = takes_ = 0
-        if tile < s.tiles:
-            gives = s.itemsize
-            for a in range(s.rank):
-                gives *= w.given[a][source.at[a]]
-        if tile < d.tiles:
-            takes_ = s.itemsize
-            for a in range(s.rank):
-                takes_ *= w.taken[a][destination.at[a]]
+        gives = weight(&source) if tile < s.tiles else 0
+        takes_ = weight(&destination) if tile < d.tiles else 0
         if gives and takes_:
             for a in range(s.rank - 1, -1, -1):
                 chosen[a] = overlap_of(w, a, source.at[a], destination.at[a])
@@ -590,8 +617,8 @@ cdef int64_t count_stepped(const Work* w, int64_t* sent, int64_t* received, Tota
             sent[tile] += gives // 4
             received[tile] += takes_ // 4
         bound = max(bound, max(gives, takes_))
-        step(&source)
-        step(&destination)
+        step(&source, s)
+        step(&destination, d)
     return bound // 4
 
 
@@ -871,7 +898,7 @@ def count_many(list sources not None, list destinations not None, const int64_t[
                const uint8_t[::1] share not None, int64_t[:, ::1] out not None):
     """Count copies between axis-tiled sides that are stepped through: n pairs of side tables, offsets (n, at least rank).
 
-    `out` is (n, 4): transfers, local runs, bytes, bound; transfers are -1 where the copy has to be walked.
+    `out` is (4, n): transfers, local runs, bytes, bound; transfers are -1 where the copy has to be walked.
     """
     cdef int64_t i, n = len(sources)
     cdef int status = DONE
@@ -892,13 +919,13 @@ def count_many(list sources not None, list destinations not None, const int64_t[
             status = prepare(&w, pairs[2 * i], pairs[2 * i + 1], &offsets[i, 0], share[i])
             if status == NO_MEMORY:
                 break
-            out[i, 0] = -1
+            out[0, i] = -1
             if decide(&w) == DONE:
                 memset(&t, 0, sizeof(Totals))
-                out[i, 3] = count_stepped(&w, NULL, NULL, &t)
-                out[i, 0] = t.transfers
-                out[i, 1] = t.local_runs
-                out[i, 2] = t.elements * w.s.itemsize
+                out[3, i] = count_stepped(&w, NULL, NULL, &t)
+                out[0, i] = t.transfers
+                out[1, i] = t.local_runs
+                out[2, i] = t.elements * w.s.itemsize
             free(w.memory)
     free(pairs)
     if status == NO_MEMORY:
