@@ -19,7 +19,7 @@ lint:
 	mypy
 
 bench:
-	python -m benchmarks
+	python benchmarks/run.py
 
 clean:
 	rm -rf build *.egg-info tiling/*.so tiling/*.pyd

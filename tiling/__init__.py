@@ -6,6 +6,7 @@ The rooms, one way through (each module imports only from those before it)::
     ownership        which tile owns which region                   enumerate_shards
     storage          where an element of a shard lives              StorageMap
     regions, runs    who needs what of whom; the kernel for it
+    compacting       strided short lists                            Transfers.compact
     copying          which bytes go from which tile to which        plan_copy
     counting         how many, and how bad the busiest tile is      count_copy, count_copies
     exchange         several copies together                        ExchangePhase
@@ -14,7 +15,8 @@ The rooms, one way through (each module imports only from those before it)::
 
 The border to the compiled modules: `regions.retile` (copies), `ownership.resolve` (types) and the methods of
 `StorageMap` check and normalise what a caller gives, once; the kernels in `_partition`, `_ownership`, `_storage`,
-`_copy` and `_exchange` get C-contiguous int32 and int64 columns of the right sizes and trust them.
+`_copy`, `_count`, `_fill`, `_compact` and `_exchange` get C-contiguous int32 and int64 columns of the right sizes and
+trust them.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .compacting import StridedTransfers
 from .copying import CopyPlan, LocalRuns, Spans, Transfers, plan_copy
 from .counting import CopyCount, CopyCounts, count_copies, count_copy
 from .errors import (
@@ -119,6 +122,7 @@ __all__ = [
     "SizeError",
     "Spans",
     "StorageMap",
+    "StridedTransfers",
     "TensorAxis",
     "TensorFormat",
     "TensorTiling",

@@ -9,6 +9,7 @@ from itertools import accumulate
 import numpy as np
 
 from . import _fill, _storage
+from .compacting import StridedTransfers, compact
 from .errors import AlignmentError, TooManyTransfersError
 from .layout import CoordinateMapping, OwnerMap, TensorType
 from .ownership import Int32, Int64, check_rows
@@ -42,6 +43,20 @@ class Transfers:
 
     def __len__(self) -> int:
         return len(self.source_tile)
+
+    def compact(self) -> StridedTransfers:
+        """The same list in strided form: neighbours of the same tiles and size at constant steps are one row.
+
+        `Transfers(*strided.expand())` is this list again.
+        """
+        return compact(
+            self.source_tile,
+            self.source_offset,
+            self.bytes,
+            self.destination_start,
+            self.destination_tile,
+            self.destination_offset,
+        )
 
     def __repr__(self) -> str:
         return f"Transfers({len(self)} to {len(self.destination_tile)} destinations, {int(self.bytes.sum())} bytes)"

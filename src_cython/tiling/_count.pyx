@@ -1,14 +1,15 @@
 """Totals of a copy without its runs.
 
-A run starts at every element that no *link* enters. A link is a step to the next element on both sides at once, so it is a
-step that carries through j digits of the source's order and k digits of the destination's, with the same movement. Whether
-an element takes such a step is a condition on each of its coordinates apart. Hence, summed over all regions of two
-axis-tiled tensors,
+A run starts at every element that no *link* enters. A link is a step to the next element on both sides at once, so it
+is a step that carries through j digits of the source's order and k digits of the destination's, with the same movement.
+Whether an element takes such a step is a condition on each of its coordinates apart. Hence, summed over all regions of
+two axis-tiled tensors,
 
-    runs = product over axes of (elements along the axis) - sum over (j, k) of product over axes of (links along the axis)
+    runs = product over axes of (elements along the axis)
+         - sum over (j, k) of product over axes of (links along the axis)
 
-where both factors are sums over the axis' overlaps. The same products over one region's overlaps give its runs, which is
-how the regions that stay on a tile are taken out, and the products over one partition's overlaps give the words of a tile.
+where both factors are sums over the axis' overlaps. The same products over one region's overlaps give its runs, which
+is how the regions that stay on a tile are taken out; the products over one partition's overlaps give a tile's words.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -16,7 +17,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
 from ._sides cimport SideData, SideTable
-from ._storage cimport MAX_DIGITS, MAX_RANK
+from ._storage cimport MAX_RANK
 
 # --- overlaps --------------------------------------------------------------------------------------------------------
 
@@ -50,7 +51,7 @@ cdef int64_t overlay(const SideData* s, const SideData* d, int a, int64_t offset
 # --- links along one axis --------------------------------------------------------------------------------------------
 
 # Which coordinates of one axis take a step of a side's order: x in [low, high) with x = -1 (mod period), and, where
-# `not_period` is set, not x = -1 (mod not_period). Digits of other shapes are `odd` and tested one coordinate at a time.
+# `not_period` is set, not x = -1 (mod not_period). Other shapes of digits are `odd`: tested one coordinate at a time.
 cdef struct Condition:
     bint possible, odd
     int64_t move                # how the coordinate moves
@@ -117,7 +118,7 @@ cdef inline int64_t last_of(int64_t x, int64_t period) noexcept nogil:
 
 cdef int64_t both(int64_t low, int64_t high, int64_t m, int64_t n, int64_t shift) noexcept nogil:
     """How many x in [low, high) are -1 (mod m) and have x + shift = -1 (mod n); low >= 0 and low + shift >= 0."""
-    cdef int64_t x, count = 0, step, steps
+    cdef int64_t x, step, end
     if high <= low:
         return 0
     if m == 1:
@@ -129,21 +130,21 @@ cdef int64_t both(int64_t low, int64_t high, int64_t m, int64_t n, int64_t shift
     if n % m == 0:
         return last_of(high - 1 + shift, n) - last_of(low - 1 + shift, n) if shift % m == 0 else 0
     # Neither divides the other: the first common one, if there is one, and from there by their common multiple.
+    end = high
     step = m
     while step % n:
         step += m
     x = (low + m) // m * m - 1
-    for steps in range(step // m):
-        if x >= high:
-            return 0
+    high = min(high, x + step)
+    while x < high:
         if (x + 1 + shift) % n == 0:
-            return (high - 1 - x) // step + 1
+            return (end - 1 - x) // step + 1
         x += m
     return 0
 
 
-cdef int64_t links_along(const SideData* s, const SideData* d, int a, int j, int k, const Condition* c, const Condition* e,
-                         const Overlap* o) noexcept nogil:
+cdef int64_t links_along(const SideData* s, const SideData* d, int a, int j, int k, const Condition* c,
+                         const Condition* e, const Overlap* o) noexcept nogil:
     """How many coordinates of one overlap take step j of the source and step k of the destination, and stay in it."""
     cdef int64_t shift = o.y0 - o.x0, low, high, x, n = 0
     low = max(max(o.x0 - min(c.move, <int64_t> 0), c.low), e.low - shift)
@@ -210,8 +211,8 @@ cdef int find_links(Work* w) noexcept nogil:
 cdef bint whole_words(const Work* w) noexcept nogil:
     """Whether every run starts at whole words on both sides and is whole words long.
 
-    So it is where both sides run fastest along the same axis and all that cuts that axis (overlaps, blocks, rows) cuts at
-    whole words. Otherwise nothing is said.
+    So it is where both sides run fastest along the same axis and all that cuts that axis (overlaps, blocks, rows) cuts
+    at whole words. Otherwise nothing is said.
     """
     cdef const SideData* s = w.s
     cdef const SideData* d = w.d
@@ -510,8 +511,8 @@ cdef int count_tiled(const Work* w, const Device* v, Totals* t) noexcept nogil:
     return DONE
 
 
-# A side's tiles, gone through in order. The tile number is a mixed-radix number, so an axis moves when the one before it
-# has come round `gap` times.
+# A side's tiles, gone through in order. The tile number is a mixed-radix number, so an axis moves when the one before
+# it has come round `gap` times.
 cdef struct Steps:
     int axes                    # that are cut, fastest first
     int axis[MAX_RANK]
@@ -659,6 +660,26 @@ cdef bint lines_are_words(const Work* w, const int64_t* shape) noexcept nogil:
     return not w.s.scattered and not w.d.scattered and mixed % (4 // w.s.itemsize) == 0
 
 
+cdef inline int64_t begin_on_line(const Overlap* o, bint to_linear) noexcept nogil:
+    """Where an overlap begins, in coordinates of the linear side, which has the axis whole."""
+    return o.y0 if to_linear else o.x0
+
+
+cdef inline int64_t end_on_line(const Overlap* o, bint to_linear) noexcept nogil:
+    return begin_on_line(o, to_linear) + o.x1 - o.x0
+
+
+cdef inline int64_t box_part(const Overlap* o, bint to_linear) noexcept nogil:
+    """The axis-tiled side's partition of an overlap."""
+    return o.source if to_linear else o.destination
+
+
+cdef inline int64_t covered_pieces(const Overlap* o, bint to_linear, int64_t low, int64_t high,
+                                   int64_t most) noexcept nogil:
+    """Messages that the part of an overlap in [low, high) takes."""
+    return (min(high, end_on_line(o, to_linear)) - max(low, begin_on_line(o, to_linear)) + most - 1) // most
+
+
 cdef int count_linear(const Work* w, const Device* v, bint to_linear, const int64_t* shape, Totals* t) noexcept nogil:
     """A linear side's pieces against the partitions of the last axis that they meet; one run each."""
     cdef const SideData* line = w.d if to_linear else w.s
@@ -668,9 +689,12 @@ cdef int count_linear(const Work* w, const Device* v, bint to_linear, const int6
     cdef int64_t at[MAX_RANK]
     cdef int32_t* table[MAX_RANK]       # outer axes: the box partition of each coordinate, -1 for none
     cdef int32_t* memory
+    cdef const Overlap* o
     cdef const Overlap* overlaps = w.overlaps + w.first[last]
-    cdef int64_t count = w.first[last + 1] - w.first[last], low, high, middle, n, k, i, begin, end, row, tile, begins
-    cdef int64_t class_, mine, size, pieces, covered, from_, to, ordinal, move
+    cdef int64_t count = w.first[last + 1] - w.first[last]
+    cdef int64_t n, k, i, row = -1, rest, middle, tile, mine, part, size, pieces, low, high, ordinal
+    cdef int64_t begin = begin_on_line(overlaps, to_linear) if count else 0
+    cdef int64_t end = end_on_line(overlaps + count - 1, to_linear) if count else 0
     cdef const int32_t* owner = v.destination if to_linear else v.source
     cdef const int32_t* held = v.holder if to_linear else v.taker
     cdef int64_t holders = v.holders if to_linear else v.takers
@@ -686,91 +710,76 @@ cdef int count_linear(const Work* w, const Device* v, bint to_linear, const int6
         table[a] = memory + extents
         extents += shape[a]
         for n in range(w.first[a], w.first[a + 1]):
-            begins = w.overlaps[n].y0 if to_linear else w.overlaps[n].x0
-            for k in range(w.overlaps[n].x1 - w.overlaps[n].x0):
-                table[a][begins + k] = <int32_t> (w.overlaps[n].source if to_linear else w.overlaps[n].destination)
+            o = &w.overlaps[n]
+            for k in range(begin_on_line(o, to_linear), end_on_line(o, to_linear)):
+                table[a][k] = <int32_t> box_part(o, to_linear)
     if to_linear:
         load_classes(box, <int64_t**> w.given, v.source, 1, v.sent)
     else:
         load_classes(box, <int64_t**> w.taken, v.destination, box.replicas, v.received)
-    # The last axis' overlaps ascend on the linear side too, and follow each other without a gap.
-    begins = 0
-    end = 0
-    if count:
-        begins = overlaps[0].y0 if to_linear else overlaps[0].x0
-        end = begins
-        for k in range(count):
-            end += overlaps[k].x1 - overlaps[k].x0
-    low = begins
-    high = end
-    row = -1
     n = 0
     for ordinal in range(line.tiles):
         tile = tile_of(owner, ordinal)
         mine = held[tile] if tile < holders else -1
         for i in range(line.piece_row[ordinal], line.piece_row[ordinal + 1]):
-            begin = line.piece_begin[i]
-            size = line.piece_begin[i + 1] - begin
-            if begin // columns != row:
-                row = begin // columns
+            if line.piece_begin[i] // columns != row:
+                row = line.piece_begin[i] // columns
                 n = 0
-                middle = row
-                class_ = 0
+                rest = row
                 outside = False
                 for a in range(last - 1, -1, -1):
-                    at[a] = table[a][middle % shape[a]]
-                    middle = middle // shape[a]
+                    at[a] = table[a][rest % shape[a]]
+                    rest = rest // shape[a]
                     outside = outside or at[a] < 0
-            from_ = max(begin - row * columns, low)
-            to = min(begin - row * columns + size, high)
-            if outside or from_ >= to:
+            # The last axis' overlaps follow each other without a gap, from `begin` to `end`.
+            low = max(line.piece_begin[i] - row * columns, begin)
+            high = min(line.piece_begin[i + 1] - row * columns, end)
+            if outside or low >= high:
                 continue
-            # The overlaps that [from_, to) meets: n is the first, k the last.
-            while (overlaps[n].y0 if to_linear else overlaps[n].x0) + overlaps[n].x1 - overlaps[n].x0 <= from_:
+            # n is the first overlap that [low, high) meets, k the last.
+            while end_on_line(&overlaps[n], to_linear) <= low:
                 n += 1
             k = n
-            move = count - 1
-            while k < move:
-                middle = (k + move + 1) >> 1
-                if (overlaps[middle].y0 if to_linear else overlaps[middle].x0) < to:
+            rest = count - 1
+            while k < rest:
+                middle = (k + rest + 1) >> 1
+                if begin_on_line(&overlaps[middle], to_linear) < high:
                     k = middle
                 else:
-                    move = middle - 1
+                    rest = middle - 1
             pieces = k - n + 1
             if w.longest > most:
+                pieces = 0
                 for middle in range(n, k + 1):
-                    begins = overlaps[middle].y0 if to_linear else overlaps[middle].x0
-                    pieces += (min(to, begins + overlaps[middle].x1 - overlaps[middle].x0) - max(from_, begins) - 1) // most
-            covered = to - from_
+                    pieces += covered_pieces(&overlaps[middle], to_linear, low, high, most)
             t.transfers += pieces
             t.destinations += pieces * w.d.replicas
-            t.elements += covered
-            if to_linear:
-                add_words(v.received, tile, w, covered)
-            else:
-                add_words(v.sent, tile, w, covered)
+            t.elements += high - low
+            add_words(v.received if to_linear else v.sent, tile, w, high - low)
             if mine >= 0:
                 # The part that this tile has (or takes) itself.
                 for a in range(last):
                     if box.partitions[mine * box.rank + a] != at[a]:
                         break
                 else:
-                    class_ = box.partitions[mine * box.rank + last]
+                    part = box.partitions[mine * box.rank + last]
                     middle = n
-                    while middle < k and (overlaps[middle].source if to_linear else overlaps[middle].destination) < class_:
+                    while middle < k and box_part(&overlaps[middle], to_linear) < part:
                         middle += 1
-                    if (overlaps[middle].source if to_linear else overlaps[middle].destination) == class_:
-                        begins = overlaps[middle].y0 if to_linear else overlaps[middle].x0
-                        covered = min(to, begins + overlaps[middle].x1 - overlaps[middle].x0) - max(from_, begins)
-                        pieces = (covered + most - 1) // most
+                    o = &overlaps[middle]
+                    if box_part(o, to_linear) == part:
+                        size = min(high, end_on_line(o, to_linear)) - max(low, begin_on_line(o, to_linear))
+                        pieces = covered_pieces(o, to_linear, low, high, most)
                         t.local_runs += 1
                         t.destinations -= pieces
-                        add_words(v.received, tile, w, -covered)
-                        if to_linear or box.replicas == 1:
+                        add_words(v.received, tile, w, -size)
+                        if to_linear:
+                            add_words(v.sent, tile_of(v.source, box.ordinals[box.class_row[mine]]), w, -size)
+                        elif box.replicas == 1:
+                            add_words(v.sent, tile, w, -size)
+                        if w.d.replicas == 1:
                             t.transfers -= pieces
-                            t.elements -= covered
-                            add_words(v.sent, tile_of(v.source, w.s.ordinals[w.s.class_row[mine]]) if to_linear else tile,
-                                      w, -covered)
+                            t.elements -= size
             n = k
     free(memory)
     return DONE
@@ -841,10 +850,10 @@ cdef class Analysis:
 
     def load_device(self, const int32_t[::1] source, const int32_t[::1] order, const int32_t[::1] destination,
                     const int32_t[::1] holder not None, const int32_t[::1] taker not None):
-        """Where the tiles are: needed (with both sides' classes) by all but the count of sides that are stepped through.
+        """Where the tiles are: needed (with both sides' classes) by all but counts of tiles that are stepped through.
 
-        The device tile of each source ordinal, the source's ordinals by device tile, the device tile of each destination
-        ordinal (None for the identity), and the class of device tiles on both sides.
+        The device tile of each source ordinal, the source's ordinals by device tile, the device tile of each
+        destination ordinal (None for the identity), and the class of device tiles on both sides.
         """
         cdef Device* v = &self.device
         self.kept = (*self.kept, source, order, destination, holder, taker)
@@ -896,7 +905,7 @@ cdef int count_decided(const Work* w, const int64_t* shape, const Device* device
 
 def count_many(list sources not None, list destinations not None, const int64_t[:, ::1] offsets not None,
                const uint8_t[::1] share not None, int64_t[:, ::1] out not None):
-    """Count copies between axis-tiled sides that are stepped through: n pairs of side tables, offsets (n, at least rank).
+    """Count copies between axis-tiled sides that are stepped through: n pairs, offsets (n, at least their rank).
 
     `out` is (4, n): transfers, local runs, bytes, bound; transfers are -1 where the copy has to be walked.
     """

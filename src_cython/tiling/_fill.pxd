@@ -19,13 +19,13 @@ cdef struct Columns:
     int64_t* local_size
     int64_t* local_destination
 
-# One run of the innermost axis, in bytes: where it begins on both sides, its size, how wide the destination's partition is,
-# and what the partition adds to the destination class.
+# One run of the innermost axis, in bytes: where it begins on both sides, its size, how wide the destination's partition
+# is, and what the partition adds to the destination class.
 cdef struct Piece:
     int64_t source, size, destination, wide, group
 
-# The runs of one source partition of the inner axis and one of the innermost loop, as columns: what all shards share that
-# differ in slower loops only. `place + wide * rows` is the destination's offset.
+# The runs of one source partition of the inner axis and one of the innermost loop, as columns: what all shards share
+# that differ in slower loops only. `place + wide * rows` is the destination's offset.
 cdef struct Pattern:
     int64_t* begin              # (loop partitions, inner partitions) rows, -1 where none is made yet
     int64_t* source

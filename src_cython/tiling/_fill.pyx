@@ -114,7 +114,7 @@ cdef bint put_singles(Fill* f, int64_t steps, int64_t source, int64_t step, int6
     `source` moves by `step`, and `rows` by `weight`.
     """
     cdef Columns* c = f.out
-    cdef int64_t n = c.transfers, m, q, k, first = f.row[f.inner], count = f.end[f.inner] - first
+    cdef int64_t n = c.transfers, m, _q, k, first = f.row[f.inner], count = f.end[f.inner] - first
     cdef int32_t tile = f.tile
     cdef const int32_t* tiles = f.tile_of_class + group
     cdef int32_t* source_tile = c.source_tile
@@ -128,7 +128,7 @@ cdef bint put_singles(Fill* f, int64_t steps, int64_t source, int64_t step, int6
     own -= first
     if n + steps * (count - (own >= 0)) > c.capacity:
         return False
-    for q in range(steps):
+    for _q in range(steps):
         # Two passes: all columns at once are more than there are registers for.
         m = n
         for k in range(count):
@@ -156,11 +156,11 @@ cdef bint put_multicasts(Fill* f, int64_t steps, int64_t source, int64_t step, i
                          int64_t weight, int64_t own) noexcept nogil:
     """As `put_singles`, where every destination class has several tiles."""
     cdef Columns* c = f.out
-    cdef int64_t q, k, n, replicas = f.w.d.replicas, destination
+    cdef int64_t _q, k, n, replicas = f.w.d.replicas, destination
     cdef const Piece* p
     if c.transfers + steps * (f.end[f.inner] - f.row[f.inner]) > c.capacity:
         return False
-    for q in range(steps):
+    for _q in range(steps):
         for k in range(f.row[f.inner], f.end[f.inner]):
             if c.destinations + replicas > c.ends + (k == own):
                 return False
@@ -194,7 +194,9 @@ cdef bint put(Fill* f, int64_t steps, int64_t source, int64_t step, int64_t grou
 
 
 cdef int64_t make_pattern(Fill* f, int axis, int64_t block, int64_t step) noexcept nogil:
-    """Lay out the runs of the current partitions of the innermost loop's axis and the inner axis; returns their first row.
+    """Lay out the runs of the current partitions of the innermost loop's axis and the inner axis.
+
+    Returns their first row.
     """
     cdef Pattern* t = &f.pattern
     cdef int64_t n, q, k, row = t.made
@@ -255,7 +257,7 @@ cdef bint put_pattern(Fill* f, int axis, int64_t block, int64_t step, int64_t so
     """
     cdef Columns* c = f.out
     cdef int64_t* begin = &f.pattern.begin[f.part[axis] * f.w.s.parts[f.inner] + f.part[f.inner]]
-    cdef int64_t n, first, last, each = f.end[f.inner] - f.row[f.inner], at, own = 0, k
+    cdef int64_t n, first, last, each = f.end[f.inner] - f.row[f.inner], at, own = 0, _k
     cdef const Overlap* o
     if begin[0] < 0:
         begin[0] = make_pattern(f, axis, block, step)
@@ -268,7 +270,7 @@ cdef bint put_pattern(Fill* f, int axis, int64_t block, int64_t step, int64_t so
         last += (o.x1 // block - o.x0 // block) * each
     if c.transfers + last - first > c.capacity + own:
         return False
-    for k in range(own):
+    for _k in range(own):
         put_pattern_rows(f, first, at, source, group, <uint32_t> rows)
         if not put_local(c, f.tile, f.pattern.source[at] + source, f.pattern.size[at],
                          f.pattern.place[at] + f.pattern.wide[at] * rows):
@@ -601,8 +603,8 @@ cdef int fill_from_linear(const Work* w, const Device* v, const int64_t* shape, 
     cdef const SideData* s = w.s
     cdef const SideData* d = w.d
     cdef int last = s.rank - 1, a
-    cdef int64_t columns = shape[last], t, i, n, m, e, k, ordinal, row, rows, group, high, from_, to, begin, source, part
-    cdef int64_t extents = 0, own, first, destination
+    cdef int64_t columns = shape[last], t, i, n, m, e, k, ordinal, row, rows, group, high, from_, to, begin, source
+    cdef int64_t extents = 0, own, first, destination, part
     cdef const Overlap* o
     cdef const Overlap* inner = w.overlaps + w.first[last]
     cdef int64_t count = w.first[last + 1] - w.first[last]
@@ -666,7 +668,8 @@ cdef int fill_from_linear(const Work* w, const Device* v, const int64_t* shape, 
                     destination = (o.y0 + begin - o.x0 + width(d, last, o.destination) * rows) * s.itemsize
                     e = group + o.destination * w.class_stride[last]
                     if e == own:
-                        if not put_local(out, tile, (source + begin) * s.itemsize, (high - begin) * s.itemsize, destination):
+                        if not put_local(out, tile, (source + begin) * s.itemsize, (high - begin) * s.itemsize,
+                                         destination):
                             status = NO_MEMORY
                             break
                         if d.replicas == 1:

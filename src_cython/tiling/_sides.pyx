@@ -6,8 +6,8 @@ from libc.stdint cimport int32_t, int64_t
 cdef class SideTable:
     """Points into columns that it keeps alive; they are not checked again."""
 
-    def __init__(self, int64_t itemsize, bint staged, list bounds not None, tuple strides not None, tuple digits not None,
-                 int64_t tiles, int64_t replicas, bint stepped):
+    def __init__(self, int64_t itemsize, bint staged, list bounds not None, tuple strides not None,
+                 tuple digits not None, int64_t tiles, int64_t replicas, bint stepped):
         """`bounds`: (3, partitions) of each axis. `digits`: (axis, divisor, count), fastest first, 0 for the rest."""
         cdef SideData* d = &self.data
         cdef const int64_t[:, ::1] bound
