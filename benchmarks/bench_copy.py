@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
+from common import TINY, columns, copied, phases, plans
 
 import tiling
 from tiling import regions
-
-from common import TINY, columns, copied, phases, plans
 
 PHASES = phases()
 

@@ -4,11 +4,10 @@ import random
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from common import TINY, counts, phases, plans
 
 import tiling
 from tiling import F16, Amp, AxisTiling, CoordinateMapping, TensorType, regions
-
-from common import TINY, counts, phases, plans
 
 PHASES = phases()
 MANY = 20 if TINY else 4_000

@@ -10,7 +10,6 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-
 from common import TINY
 
 HERE = Path(__file__).parent

@@ -7,6 +7,7 @@ import pickle
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -574,6 +575,6 @@ def test_any_text(text: str) -> None:
     assert str(attempt("MidGraph {" + text))
 
 
-def test_importing_the_package_does_not_import_lark() -> None:
+def test_importing_the_package_does_not_import_lark(tmp_path: Path) -> None:
     code = "import sys, tiling; sys.exit('lark' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], check=False, cwd=tmp_path).returncode == 0
