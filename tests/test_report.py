@@ -3,13 +3,15 @@
 import csv
 import io
 import json
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 import tiling
 from tiling import report
-from tiling.cli import main
+from tiling.cli import main, print_tables
 
 
 def run(*arguments):
@@ -131,3 +133,25 @@ def test_a_log_that_breaks_off_gives_line_and_column(tmp_path):
 @pytest.mark.parametrize("arguments", [["--help"], ["report", "--help"], ["copy", "--help"], ["--version"]])
 def test_help(arguments):
     assert run(*arguments).exit_code == 0
+
+
+def test_a_log_for_machines(tmp_path):
+    log = Path(__file__).parent / "data" / "logs" / "lines.log"
+    facts = json.loads(run("report", "--json", log).output)["log"]
+    read = tiling.read_log(log)
+    assert facts["entries"] == read.entries
+    assert [r["transfers"] for r in facts["exchange_phases"]] == [r.transfers for r in read.phases]
+    assert [f["bytes"] for f in facts["allocation_failures"]] == [f.bytes for f in read.allocation_failures]
+    assert tiling.TensorType.from_json(facts["allocation_failures"][0]["tensor_type"])
+    assert f"{read.entries} entries" in run("report", log).output
+
+
+def test_narrow_terminals_get_whole_numbers(monkeypatch):
+    narrow = Console(width=80, force_terminal=True, color_system=None, record=True, file=io.StringIO())
+    monkeypatch.setattr("tiling.cli.Console", lambda **options: narrow)
+    print_tables(report.example())
+    text = narrow.export_text()
+    assert max(map(len, text.splitlines())) <= 80
+    for figure in ("164,610", "49,317,120", "31,890,048", "26,880"):
+        assert figure in text
+    assert "…" not in text

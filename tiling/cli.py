@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import click
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -25,6 +26,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 STYLES = {report.BUILT: "green", report.DIFFERS: "bold red", report.NOT_BUILT: "dim", "": ""}
 WIDE = 240  # columns where no terminal says how many
+ROOMY = 160  # columns that a table with types in it needs
 
 
 def fail(error: Exception) -> NoReturn:
@@ -175,29 +177,54 @@ def print_tables(made: report.Report) -> None:
     for note in made.notes:
         console.print(f"  {escape(note)}", highlight=False)
     for graph in dict.fromkeys(row.graph for row in made.rows):
-        table = Table(title=escape(graph) or None, title_justify="left", show_edge=False, pad_edge=False)
-        table.add_column("copy")
-        table.add_column("source, destination", overflow="fold")
-        table.add_column("staging")
-        for name in ("transfers", "local runs", "bytes", "busiest sender", "busiest receiver", "bound"):
-            table.add_column(name, justify="right")
-        table.add_column("log", overflow="fold")
-        for row in (row for row in made.rows if row.graph == graph):
-            table.add_row(
-                escape(row.copy or row.phase),
-                escape(f"{row.source}\n{row.destination}") if row.copy else "",
-                row.staging,
-                f"{row.transfers:,}",
-                f"{row.local_runs:,}",
-                f"{row.bytes:,}",
-                _busiest(row.busiest_sender, row.sent_words),
-                _busiest(row.busiest_receiver, row.received_words),
-                f"{row.bound:,}",
-                f"[{STYLES[row.status]}]{escape(_logged(row))}[/]" if row.status else "",
-                style="" if row.copy else "bold",
-                end_section=not row.copy,
-            )
-        console.print(table)
+        rows = [row for row in made.rows if row.graph == graph]
+        make = wide_table if console.width >= ROOMY else narrow_table
+        console.print(make(graph, rows))
+
+
+def wide_table(graph: str, rows: list[report.Row]) -> Table:
+    """Everything of a copy in one row."""
+    table = Table(title=escape(graph) or None, title_justify="left", show_edge=False, pad_edge=False)
+    table.add_column("copy")
+    table.add_column("source, destination", overflow="fold")
+    table.add_column("staging")
+    for name in ("transfers", "local runs", "bytes", "busiest sender", "busiest receiver", "bound"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("log", overflow="fold")
+    for row in rows:
+        table.add_row(
+            escape(row.copy or row.phase),
+            escape(f"{row.source}\n{row.destination}") if row.copy else "",
+            row.staging,
+            f"{row.transfers:,}",
+            f"{row.local_runs:,}",
+            f"{row.bytes:,}",
+            _busiest(row.busiest_sender, row.sent_words),
+            _busiest(row.busiest_receiver, row.received_words),
+            f"{row.bound:,}",
+            f"[{STYLES[row.status]}]{escape(_logged(row))}[/]" if row.status else "",
+            style="" if row.copy else "bold",
+            end_section=not row.copy,
+        )
+    return table
+
+
+def narrow_table(graph: str, rows: list[report.Row]) -> Table:
+    """The figures alone; types are for wider terminals."""
+    table = Table(
+        title=escape(graph) or None, title_justify="left", box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0)
+    )
+    table.add_column("", overflow="fold", ratio=1)
+    for name in ("transfers", "local", "bytes", "sent", "received", "bound"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        name = escape(f"{row.copy}, {row.staging}") if row.copy else escape(row.phase)
+        status = f" [{STYLES[row.status]}]{row.status}[/]" if row.status else ""
+        figures = (row.transfers, row.local_runs, row.bytes, row.sent_words, row.received_words, row.bound)
+        table.add_row(
+            name + status, *(f"{n:,}" for n in figures), style="" if row.copy else "bold", end_section=not row.copy
+        )
+    return table
 
 
 def _busiest(tile: int, words: int) -> str:

@@ -9,15 +9,20 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from importlib import resources
 from os import PathLike
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from .counting import CopyCount, count_copy
 from .errors import FieldError
 from .exchange import ExchangePhase
 from .layout import CoordinateMapping, OwnerMap, TensorType
+
+if TYPE_CHECKING:
+    from .buildlog import BuildLog
 
 EXAMPLE: Final = "siglip_mlp.json"
 
@@ -101,12 +106,13 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A title, rows, and what was read beside the graphs."""
+    """A title, rows, and what a log has beside its graphs: for people in `notes`, for machines in `log`."""
 
     title: str
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
     has_log: bool = False
+    log: dict[str, Any] | None = None
 
     @property
     def differs(self) -> bool:
@@ -117,9 +123,8 @@ class Report:
 
     def to_json(self) -> str:
         rows = [asdict(row) for row in self.rows]
-        return json.dumps(
-            {"title": self.title, "rows": rows, "notes": list(self.notes), "differs": self.differs}, indent=1
-        )
+        facts = {"title": self.title, "rows": rows, "log": self.log, "differs": self.differs}
+        return json.dumps(facts, indent=1)
 
     def to_csv(self) -> str:
         out = io.StringIO()
@@ -291,22 +296,49 @@ def of_file(path: str | PathLike[str], progress: Progress | None = None) -> Repo
             )
             phases.append(PhaseCase(f"run {k}", cases))
         graphs.append((label, phases))
+    made = build(f"{path}", graphs, records, _notes(log), progress)
+    return replace(made, log=_facts(log))
+
+
+def _notes(log: BuildLog) -> list[str]:
     distinct = {(r.stage, r.phase) for r in log.phases}
     notes = [
         f"{log.entries} entries, {log.skipped} of other kinds",
         f"{len(log.graphs)} graphs",
         f"{len(log.phases)} exchange phase records of {len(distinct)} (stage, phase), "
-        f"{sum(r.transfers for r in log.phases)} transfers in all",
+        f"{sum(r.transfers for r in log.phases):,} transfers in all",
         f"{len(log.comparisons)} comparisons of ordinary and paired schedules",
         f"{len(log.allocation_failures)} allocation failures",
     ]
+    for r in log.phases:
+        figures = f"{r.transfers:,} transfers, bound {r.endpoint_lower_bound}, horizon {r.selected_horizon}"
+        notes.append(f"line {r.line}: {r.stage} phase {r.phase}: {figures}, {r.selected_kind}")
     notes += [
-        f"line {r.line}: {r.stage} phase {r.phase}: {r.transfers} transfers, bound {r.endpoint_lower_bound}, "
-        f"horizon {r.selected_horizon}, {r.selected_kind}"
-        for r in log.phases
-    ]
-    notes += [
-        f"line {f.line}: {f.bytes} bytes do not fit on tile {f.tile}: {short_type(f.tensor_type)}"
+        f"line {f.line}: {f.bytes:,} bytes do not fit on tile {f.tile}: {short_type(f.tensor_type)}"
         for f in log.allocation_failures
     ]
-    return build(f"{path}", graphs, records, notes, progress)
+    return notes
+
+
+def _facts(log: BuildLog) -> dict[str, Any]:
+    """The same for machines, and all of it."""
+    return {
+        "entries": log.entries,
+        "timestamped": log.timestamped,
+        "skipped": log.skipped,
+        "graphs": [{"label": graph.label, "line": graph.line} for graph in log.graphs],
+        "exchange_phases": msgspec.to_builtins(log.phases),
+        "comparisons": msgspec.to_builtins(log.comparisons),
+        "allocation_failures": [
+            {
+                "line": f.line,
+                "tile": f.tile,
+                "memory_class": f.memory_class,
+                "bytes": f.bytes,
+                "alignment": f.alignment,
+                "tensor_type": f.tensor_type.to_json(),
+            }
+            for f in log.allocation_failures
+        ],
+        "package_phases": msgspec.to_builtins(log.package_phases),
+    }

@@ -454,17 +454,18 @@ cdef int fill_tiled(const Work* w, const Device* v, const int32_t* tile_of_class
 # --- one side linear -------------------------------------------------------------------------------------------------
 
 
+# A piece of a linear destination's row, in bytes.
 cdef struct Line:
-    int64_t begin, end      # columns of the row
-    int64_t base            # elements: the offset of the row's column 0, if it were there
+    int64_t end             # from the row's column 0
+    int64_t base            # the offset of the row's column 0, if it were there
     int32_t tile
 
 
 cdef bint put_rows(Columns* c, const Line* lines, const int64_t* first, int64_t rows, int64_t low, int64_t high,
-                   int64_t source, int64_t step, int32_t own, int64_t itemsize) noexcept nogil:
-    """Columns [low, high) of consecutive rows, cut at the rows' pieces. False where the columns are too short.
+                   int64_t source, int64_t step, int32_t own) noexcept nogil:
+    """Bytes [low, high) of consecutive rows, cut at the rows' pieces. False where the columns are too short.
 
-    `source` is the offset of the first row's column 0 (if it were there), `step` from row to row; both in elements.
+    `source` is the offset of the first row's column 0 (if it were there), `step` from row to row.
     """
     cdef int64_t r, i, m, n = c.transfers, capacity = c.capacity, at, end
     cdef int32_t* source_tile = c.source_tile
@@ -493,13 +494,13 @@ cdef bint put_rows(Columns* c, const Line* lines, const int64_t* first, int64_t 
                 if n == capacity:
                     return False
                 source_tile[n] = own
-                source_offset[n] = (source + at) * itemsize
-                size[n] = (end - at) * itemsize
+                source_offset[n] = source + at
+                size[n] = end - at
                 start[n] = n
                 tile[n] = line.tile
-                offset[n] = (line.base + at) * itemsize
+                offset[n] = line.base + at
                 n += 1
-            elif not put_local(c, own, (source + at) * itemsize, (end - at) * itemsize, (line.base + at) * itemsize):
+            elif not put_local(c, own, source + at, end - at, line.base + at):
                 return False
             at = end
             i += 1
@@ -543,13 +544,13 @@ cdef int fill_to_linear(const Work* w, const Device* v, const int64_t* shape, Co
                 row = d.piece_begin[i] // columns
                 first[row] = i
             low = row * columns
-            lines[i] = Line(d.piece_begin[i] - low, d.piece_begin[i + 1] - low, low - begin, tile)
+            lines[i] = Line((d.piece_begin[i + 1] - low) * s.itemsize, (low - begin) * s.itemsize, tile)
     first[rows] = pieces
     for t in range(s.tiles):
         ordinal = t if v.order == NULL else v.order[t]
         class_ = s.class_of[ordinal]
         tile = <int32_t> tile_of(v.source, ordinal)
-        size = 1
+        size = s.itemsize
         for a in range(last, -1, -1):
             part = s.partitions[class_ * s.rank + a]
             row_of[a] = w.first[a] + w.row[a][part]
@@ -566,7 +567,7 @@ cdef int fill_to_linear(const Work* w, const Device* v, const int64_t* shape, Co
             o = &w.overlaps[row_of[last]]
             while status == DONE:
                 row = 0
-                source = o.x0 - o.y0
+                source = (o.x0 - o.y0) * s.itemsize
                 for a in range(last):
                     row += (w.overlaps[over[a]].y0 + at[a]) * weight[a]
                     source += (w.overlaps[over[a]].x0 + at[a]) * stride[a]
@@ -576,7 +577,9 @@ cdef int fill_to_linear(const Work* w, const Device* v, const int64_t* shape, Co
                 else:
                     n = w.overlaps[over[last - 1]].x1 - w.overlaps[over[last - 1]].x0
                     step = stride[last - 1]
-                if not put_rows(out, lines, first + row, n, o.y0, o.y0 + o.x1 - o.x0, source, step, tile, s.itemsize):
+                low = o.y0 * s.itemsize
+                if not put_rows(out, lines, first + row, n, low, low + (o.x1 - o.x0) * s.itemsize, source,
+                                step, tile):
                     status = NO_MEMORY
                 # The next rows of the source.
                 for a in range(last - 1, -1, -1):
