@@ -25,16 +25,19 @@ def test_rows_to_columns_of_2_to_40_elements():
     assert set(count.sent_words.tolist()) == set(count.received_words.tolist()) == {(tiles - 1) * side * side // 2}
 
 
-def test_over_2_to_31_transfers():
+@pytest.mark.parametrize("precision", [F16, F32])
+def test_over_2_to_31_transfers(precision):
     """A transpose of storage moves element by element: n^2 of them, but for what stays on its tile."""
     n, tiles = 2**17, 2**8
     lanes = tiling.Amp("TransposedLeft")
-    source = TensorType.sharded([n, n], F32, 0, tiles, block_size=8)
-    destination = TensorType.sharded([n, n], F32, 1, tiles, order=lanes)
+    source = TensorType.sharded([n, n], precision, 0, tiles, block_size=8)
+    destination = TensorType.sharded([n, n], precision, 1, tiles, order=lanes)
     count = tiling.count_copy(source, destination, staging="none")
+    assert count.misaligned == (0 if precision == F32 else count.transfers)
+    assert set(count.sent_words.tolist()) == {n * n // tiles * (tiles - 1) // tiles}
     assert count.transfers == n * n // tiles * (tiles - 1) == 17_112_760_320
     assert count.local_runs == n * n // tiles
-    assert count.bytes == 4 * count.transfers
+    assert count.bytes == precision.itemsize * count.transfers
     with pytest.raises(tiling.TooManyTransfersError, match="17112760320"):
         tiling.plan_copy(source, destination, staging="none", max_transfers=10**9)
     with pytest.raises(tiling.SizeError, match="transfers"):

@@ -191,7 +191,7 @@ def plan_copy(
         assert kernel is not None
         count, ends, local, _, misaligned = kernel.count()
     else:
-        count, ends, local, _ = totals
+        count, ends, local, _, misaligned = totals
     if max_transfers is not None and count > max_transfers:
         raise TooManyTransfersError(
             "too many transfers", where="max_transfers", value=count, accepted=f"at most {max_transfers}"

@@ -86,8 +86,8 @@ def _count(copy: Retile) -> CopyCount:
     sent, received = np.zeros((2, copy.device_tiles), np.int64)
     totals = None if copy.mapping.view is not None else copy.analysis.count(sent, received)
     if totals is not None:
-        transfers, _, local, elements = totals
-        return CopyCount(copy, transfers, local, elements * copy.itemsize, 0, sent, received)
+        transfers, _, local, elements, misaligned = totals
+        return CopyCount(copy, transfers, local, elements * copy.itemsize, misaligned, sent, received)
     transfers, _, local, size, misaligned = runs(copy).count(sent, received)
     return CopyCount(copy, transfers, local, size, misaligned, sent, received)
 
@@ -176,7 +176,7 @@ def _count_chunk(pairs: list[Pair], first: int, staging: str, outside: str, devi
     for row, copy in enumerate(chosen):
         if copy.mapping.offsets:
             offsets[row, : len(copy.viewed)] = copy.mapping.offsets
-    out = np.empty((4, len(chosen)), np.int64)
+    out = np.empty((5, len(chosen)), np.int64)
     count_many(
         [side_table(copy.source.owned, copy.source.staged) for copy in chosen],
         [side_table(copy.destination.owned, copy.destination.staged) for copy in chosen],
@@ -185,8 +185,7 @@ def _count_chunk(pairs: list[Pair], first: int, staging: str, outside: str, devi
         out,
     )
     table[0] = -1
-    for row, column in zip((0, 3, 1, 4), out, strict=True):
-        table[row, together] = column
+    table[:5, together] = out
     for i in np.flatnonzero(table[0] < 0).tolist():
         count = _count(copies[i])
         table[:5, i] = count.transfers, count.bytes, count.misaligned, count.local_runs, count.endpoint_lower_bound

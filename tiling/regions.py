@@ -197,8 +197,8 @@ class Retile:
         return np.array(self.offsets, np.int64)
 
     @cached_property
-    def totals(self) -> tuple[int, int, int, int] | None:
-        """Transfers, destinations, local runs and elements by the closed form; None where they must be walked."""
+    def totals(self) -> tuple[int, int, int, int, int] | None:
+        """Transfers, destinations, local runs, elements and misaligned transfers; None where they must be walked."""
         return None if self.mapping.view is not None else self.analysis.count()
 
     @cached_property

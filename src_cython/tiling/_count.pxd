@@ -21,7 +21,7 @@ cdef struct Overlap:
     int64_t source, destination
 
 cdef struct Totals:
-    int64_t transfers, destinations, local_runs, elements
+    int64_t transfers, destinations, local_runs, elements, misaligned
 
 cdef struct Work:
     const SideData* s
@@ -35,6 +35,7 @@ cdef struct Work:
     int source_step[MAX_LINKS]
     int destination_step[MAX_LINKS]
     int64_t* along[MAX_LINKS]
+    int64_t run_bytes           # per element, as messages count it: 4 where every element is a message
     int64_t longest             # a linear side's: the longest overlap of the last axis
     bint cuts
     int64_t* lines              # cuts: of runs along the fastest axis (there), times elements elsewhere

@@ -374,10 +374,15 @@ cdef int prepare(Work* w, const SideData* s, const SideData* d, const int64_t* o
 cdef int decide(Work* w) noexcept nogil:
     """Find the links, and whether they say everything. What they leave open is walked."""
     cdef int status
-    if not whole_words(w):
-        return WALK
+    cdef bint words = whole_words(w)
+    w.run_bytes = w.s.itemsize
+    # Without whole words something is said only if nothing links: then every element is a message of one word.
     status = find_links(w)
-    if status == DONE and reach(w) * w.s.itemsize > CUT:
+    if status == DONE and not words:
+        if w.links:
+            return WALK
+        w.run_bytes = 4
+    elif status == DONE and reach(w) * w.s.itemsize > CUT:
         status = find_cuts(w)
     return status
 
@@ -443,10 +448,10 @@ cdef Region all_regions(const Work* w) noexcept nogil:
 
 cdef inline void add_words(int64_t* load, int64_t tile, const Work* w, int64_t elements) noexcept nogil:
     if load != NULL:
-        load[tile] += elements * w.s.itemsize // 4
+        load[tile] += elements * w.run_bytes // 4
 
 
-cdef void load_classes(const SideData* side, int64_t** along, const int32_t* device,
+cdef void load_classes(const Work* w, const SideData* side, int64_t** along, const int32_t* device,
                        int64_t copies, int64_t* load) noexcept nogil:
     """Words of each class of an axis-tiled side, products over the axes, for the first `copies` tiles of each."""
     if load == NULL:
@@ -454,7 +459,7 @@ cdef void load_classes(const SideData* side, int64_t** along, const int32_t* dev
     cdef int64_t c, n, product
     cdef int a
     for c in range(side.classes):
-        product = side.itemsize
+        product = w.run_bytes
         for a in range(side.rank):
             product *= along[a][side.partitions[c * side.rank + a]]
         for n in range(side.class_row[c], side.class_row[c] + copies):
@@ -473,8 +478,8 @@ cdef int count_tiled(const Work* w, const Device* v, Totals* t) noexcept nogil:
     t.transfers = r.pieces
     t.destinations = r.pieces * d.replicas
     t.elements = r.elements
-    load_classes(s, <int64_t**> w.given, v.source, 1, v.sent)
-    load_classes(d, <int64_t**> w.taken, v.destination, d.replicas, v.received)
+    load_classes(w, s, <int64_t**> w.given, v.source, 1, v.sent)
+    load_classes(w, d, <int64_t**> w.taken, v.destination, d.replicas, v.received)
     if r.elements == 0:
         return DONE
     if s.replicas > 1:
@@ -508,6 +513,7 @@ cdef int count_tiled(const Work* w, const Device* v, Totals* t) noexcept nogil:
                 if tile < v.takers and v.taker[tile] >= 0:
                     times[v.taker[tile]] = 0
     free(times)
+    t.misaligned = t.transfers if w.run_bytes != s.itemsize else 0
     return DONE
 
 
@@ -521,21 +527,23 @@ cdef struct Steps:
     int64_t parts[MAX_RANK]
     int64_t at[MAX_RANK]        # the partition of every axis of the tensor
     const int64_t* along[MAX_RANK]  # elements of each partition
+    int64_t run_bytes
     int64_t slow                # bytes: the product over all axes but the fastest
 
 
 cdef void weigh(Steps* p, const SideData* s) noexcept nogil:
     """The product over all axes but the fastest."""
     cdef int a
-    p.slow = s.itemsize
+    p.slow = p.run_bytes
     for a in range(s.rank):
         if p.axes == 0 or a != p.axis[0]:
             p.slow *= p.along[a][p.at[a]]
 
 
-cdef void start_steps(Steps* p, const SideData* s, int64_t** along) noexcept nogil:
+cdef void start_steps(Steps* p, const SideData* s, int64_t** along, int64_t run_bytes) noexcept nogil:
     cdef int a, k, n = 0
     cdef int64_t running = 1
+    p.run_bytes = run_bytes
     for a in range(s.rank):
         p.at[a] = 0
         p.along[a] = along[a]
@@ -595,8 +603,8 @@ cdef int64_t count_stepped(const Work* w, int64_t* sent, int64_t* received, Tota
     t.elements = r.elements
     if r.elements == 0:
         return 0
-    start_steps(&source, s, <int64_t**> w.given)
-    start_steps(&destination, d, <int64_t**> w.taken)
+    start_steps(&source, s, <int64_t**> w.given, w.run_bytes)
+    start_steps(&destination, d, <int64_t**> w.taken, w.run_bytes)
     for tile in range(max(s.tiles, d.tiles)):
         gives = weight(&source) if tile < s.tiles else 0
         takes_ = weight(&destination) if tile < d.tiles else 0
@@ -609,17 +617,18 @@ cdef int64_t count_stepped(const Work* w, int64_t* sent, int64_t* received, Tota
                 r = region(w, chosen)
                 t.local_runs += r.runs
                 t.destinations -= r.pieces
-                takes_ -= r.elements * s.itemsize
+                takes_ -= r.elements * w.run_bytes
                 if d.replicas == 1:
                     t.transfers -= r.pieces
                     t.elements -= r.elements
-                    gives -= r.elements * s.itemsize
+                    gives -= r.elements * w.run_bytes
         if sent != NULL:
             sent[tile] += gives // 4
             received[tile] += takes_ // 4
         bound = max(bound, max(gives, takes_))
         step(&source, s)
         step(&destination, d)
+    t.misaligned = t.transfers if w.run_bytes != s.itemsize else 0
     return bound // 4
 
 
@@ -647,6 +656,7 @@ cdef int decide_linear(Work* w, bint to_linear, const int64_t* shape) noexcept n
     if line.scattered or not runs_along_rows(box):
         return WALK
     w.longest = 0
+    w.run_bytes = line.itemsize
     for n in range(w.first[last], w.first[last + 1]):
         o = &w.overlaps[n]
         mixed |= o.x0 | o.x1 | o.y0 | width(box, last, o.source if to_linear else o.destination)
@@ -654,9 +664,10 @@ cdef int decide_linear(Work* w, bint to_linear, const int64_t* shape) noexcept n
     return WALK if mixed % (4 // line.itemsize) else DONE
 
 
-cdef bint lines_are_words(const Work* w, const int64_t* shape) noexcept nogil:
+cdef bint lines_are_words(Work* w, const int64_t* shape) noexcept nogil:
     """Whether two linear sides of one shape are cut at whole words everywhere."""
     cdef int64_t mixed = w.s.grain | w.d.grain | shape[w.s.rank - 1]
+    w.run_bytes = w.s.itemsize
     return not w.s.scattered and not w.d.scattered and mixed % (4 // w.s.itemsize) == 0
 
 
@@ -714,9 +725,9 @@ cdef int count_linear(const Work* w, const Device* v, bint to_linear, const int6
             for k in range(begin_on_line(o, to_linear), end_on_line(o, to_linear)):
                 table[a][k] = <int32_t> box_part(o, to_linear)
     if to_linear:
-        load_classes(box, <int64_t**> w.given, v.source, 1, v.sent)
+        load_classes(w, box, <int64_t**> w.given, v.source, 1, v.sent)
     else:
-        load_classes(box, <int64_t**> w.taken, v.destination, box.replicas, v.received)
+        load_classes(w, box, <int64_t**> w.taken, v.destination, box.replicas, v.received)
     n = 0
     for ordinal in range(line.tiles):
         tile = tile_of(owner, ordinal)
@@ -869,7 +880,7 @@ cdef class Analysis:
         free(self.work.memory)
 
     def count(self, int64_t[::1] sent=None, int64_t[::1] received=None):
-        """Transfers, destinations, local runs and elements, exactly; None where the copy has to be walked.
+        """Transfers, destinations, local runs, elements and misaligned transfers; None where they have to be walked.
 
         Adds the words of every device tile to `sent` and `received`, which are zero at first.
         """
@@ -883,7 +894,7 @@ cdef class Analysis:
             status = count_decided(&self.work, self.shape, &self.device, sends, receives, &t)
         if status == NO_MEMORY:
             raise MemoryError
-        return t.transfers, t.destinations, t.local_runs, t.elements
+        return t.transfers, t.destinations, t.local_runs, t.elements, t.misaligned
 
 
 cdef int count_decided(const Work* w, const int64_t* shape, const Device* device, int64_t* sent, int64_t* received,
@@ -907,7 +918,7 @@ def count_many(list sources not None, list destinations not None, const int64_t[
                const uint8_t[::1] share not None, int64_t[:, ::1] out not None):
     """Count copies between axis-tiled sides that are stepped through: n pairs, offsets (n, at least their rank).
 
-    `out` is (4, n): transfers, local runs, bytes, bound; transfers are -1 where the copy has to be walked.
+    `out` is (5, n): transfers, bytes, misaligned, local runs, bound; transfers are -1 where a copy has to be walked.
     """
     cdef int64_t i, n = len(sources)
     cdef int status = DONE
@@ -931,10 +942,11 @@ def count_many(list sources not None, list destinations not None, const int64_t[
             out[0, i] = -1
             if decide(&w) == DONE:
                 memset(&t, 0, sizeof(Totals))
-                out[3, i] = count_stepped(&w, NULL, NULL, &t)
+                out[4, i] = count_stepped(&w, NULL, NULL, &t)
                 out[0, i] = t.transfers
-                out[1, i] = t.local_runs
-                out[2, i] = t.elements * w.s.itemsize
+                out[1, i] = t.elements * w.s.itemsize
+                out[2, i] = t.misaligned
+                out[3, i] = t.local_runs
             free(w.memory)
     free(pairs)
     if status == NO_MEMORY:

@@ -20,10 +20,9 @@ def totals(copy):
     *counted, misaligned = runs(copy).count(*walked)
     if closed is None:
         return None
-    assert misaligned == 0
     return (
-        (*closed[:3], closed[3] * copy.itemsize, loads.tolist()),
-        (*counted, walked.tolist()),
+        (*closed[:3], closed[3] * copy.itemsize, closed[4], loads.tolist()),
+        (*counted, misaligned, walked.tolist()),
     )
 
 
