@@ -278,6 +278,19 @@ def test_arguments_of_the_wrong_kind(name, value):
         tiling.plan_copy("four", four)
 
 
+def test_numbers_of_the_wrong_kind():
+    four = whole([4], F16, 1)
+    for value in ("8", 0, -1, 2.0, 2**31):
+        with raises(tiling.FieldError, "device_tiles"):
+            tiling.count_copy(four, four, device_tiles=value)
+        with raises(tiling.FieldError, "device_tiles"):
+            tiling.enumerate_shards(four, device_tiles=value)
+    with raises(tiling.FieldError, "max_transfers", "-1"):
+        tiling.plan_copy(four, four, max_transfers=-1)
+    with raises(tiling.FieldError, r"pairs\[0\]", "not a pair"):
+        tiling.count_copies([four])
+
+
 def test_alignment_names_the_first():
     source, destination = tiled([6], AxisTiling(0, 2)), tiled([6], AxisTiling(0, 3))
     with raises(tiling.AlignmentError, "2 transfers", "from tile 0 offset 4 to tile 1 offset 0, 2 bytes"):

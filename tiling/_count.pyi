@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,14 +15,7 @@ class Analysis:
         share: bool,
         shape: NDArray[np.int64],
         same: bool,
-    ) -> None: ...
-    def load_device(
-        self,
-        source: NDArray[np.int32] | None,
-        order: NDArray[np.int32] | None,
-        destination: NDArray[np.int32] | None,
-        holder: NDArray[np.int32],
-        taker: NDArray[np.int32],
+        device: tuple[Any, ...] | None,
     ) -> None: ...
     def count(
         self, sent: NDArray[np.int64] | None = None, received: NDArray[np.int64] | None = None

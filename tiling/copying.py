@@ -11,7 +11,7 @@ import numpy as np
 from . import _fill, _storage
 from .compacting import StridedTransfers, compact
 from .errors import AlignmentError, TooManyTransfersError
-from .layout import CoordinateMapping, OwnerMap, TensorType
+from .layout import CoordinateMapping, OwnerMap, TensorType, check_integer
 from .ownership import Int32, Int64, check_rows
 from .regions import Retile, Staging, retile
 from .runs import runs
@@ -192,7 +192,7 @@ def plan_copy(
         count, ends, local, _, misaligned = kernel.count()
     else:
         count, ends, local, _, misaligned = totals
-    if max_transfers is not None and count > max_transfers:
+    if max_transfers is not None and count > check_integer(max_transfers, "max_transfers", 0):
         raise TooManyTransfersError(
             "too many transfers", where="max_transfers", value=count, accepted=f"at most {max_transfers}"
         )

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from ._count import count_many
-from .errors import LayoutError
+from .errors import FieldError, LayoutError
 from .layout import CoordinateMapping, OwnerMap, TensorType
 from .ownership import MAX_RANK, Int64
 from .regions import Retile, Staging, check, retile, side_table
@@ -165,6 +165,8 @@ def _count_chunk(pairs: list[Pair], first: int, staging: str, outside: str, devi
     copies = []
     for i, pair in enumerate(pairs):
         try:
+            if not isinstance(pair, tuple) or len(pair) not in (2, 3):
+                raise FieldError("not a pair", value=pair, accepted="(source, destination) or (.., .., mapping)")
             copies.append(check(*pair, staging=staging, outside=outside, device_tiles=device_tiles))
         except LayoutError as error:
             raise error.under(f"pairs[{first + i}]") from None

@@ -30,7 +30,7 @@ BLOCK_KINDS: Final = ("Matrix", "TransposedMatrix")
 # --- checks of single fields -----------------------------------------------------------------------------------------
 
 
-def _integer(value: Any, where: str, low: int, high: int = MAX_SIZE) -> int:
+def check_integer(value: Any, where: str, low: int, high: int = MAX_SIZE) -> int:
     """`value` as an int in [low, high]; numpy's integers are taken, booleans and floats are not."""
     try:
         number = operator.index(value)
@@ -45,15 +45,15 @@ def _integer(value: Any, where: str, low: int, high: int = MAX_SIZE) -> int:
 def _integers(value: Any, where: str, low: int) -> tuple[int, ...]:
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
         raise FieldError("not a sequence of integers", where=where, value=value, accepted="a list or tuple of integers")
-    return tuple(_integer(item, f"{where}[{i}]", low) for i, item in enumerate(value))
+    return tuple(check_integer(item, f"{where}[{i}]", low) for i, item in enumerate(value))
 
 
-def _choice(value: Any, where: str, choices: Sequence[str]) -> None:
+def check_choice(value: Any, where: str, choices: Sequence[str]) -> None:
     if not isinstance(value, str) or value not in choices:
         raise FieldError("unknown name", where=where, value=value, accepted=", ".join(choices))
 
 
-def _instance(value: Any, where: str, kind: type) -> None:
+def check_instance(value: Any, where: str, kind: type) -> None:
     if not isinstance(value, kind):
         raise FieldError("wrong type", where=where, value=value, accepted=kind.__name__)
 
@@ -168,9 +168,9 @@ class Precision(_Variant):
     _ITEMSIZES: Final = {"F16": 2, "F32": 4, "F8F143": 1}
 
     def __init__(self, name: str, scale_exponent: int | None = None) -> None:
-        _choice(name, "precision", tuple(self._ITEMSIZES))
+        check_choice(name, "precision", tuple(self._ITEMSIZES))
         if name == "F8F143":
-            scale_exponent = _integer(scale_exponent, "F8F143.scale_exponent", -(2**31), 2**31 - 1)
+            scale_exponent = check_integer(scale_exponent, "F8F143.scale_exponent", -(2**31), 2**31 - 1)
         elif scale_exponent is not None:
             raise FieldError("only F8F143 has a scale", where="scale_exponent", value=scale_exponent, accepted="None")
         super().__init__(name, scale_exponent)
@@ -196,9 +196,9 @@ class Precision(_Variant):
     @classmethod
     def _of_tag(cls, tag: str, content: Any) -> Self:
         if content is None:
-            _choice(tag, "", ("F16", "F32"))
+            check_choice(tag, "", ("F16", "F32"))
             return cls(tag)
-        _choice(tag, "", ("F8F143",))
+        check_choice(tag, "", ("F8F143",))
         return cls(tag, *_content(tag, content, ("scale_exponent",)))
 
     def to_json(self) -> Any:
@@ -223,12 +223,12 @@ class TensorAxis(_Variant):
     __slots__ = ()
 
     def __init__(self, kind: str, index: int | None = None) -> None:
-        _choice(kind, "axis", ("FromStart", "FromEnd", "Linear"))
+        check_choice(kind, "axis", ("FromStart", "FromEnd", "Linear"))
         if kind == "Linear":
             if index is not None:
                 raise FieldError("Linear has no index", where="axis", value=index, accepted="None")
         else:
-            index = _integer(index, f"axis.{kind}", int(kind == "FromEnd"), MAX_TILES)
+            index = check_integer(index, f"axis.{kind}", int(kind == "FromEnd"), MAX_TILES)
         super().__init__(kind, index)
 
     @classmethod
@@ -238,7 +238,7 @@ class TensorAxis(_Variant):
             return axis
         if axis == "Linear":
             return cls("Linear")
-        number = _integer(axis, "axis", -MAX_TILES, MAX_TILES)
+        number = check_integer(axis, "axis", -MAX_TILES, MAX_TILES)
         return cls("FromStart", number) if number >= 0 else cls("FromEnd", -number)
 
     @property
@@ -261,9 +261,9 @@ class TensorAxis(_Variant):
     @classmethod
     def _of_tag(cls, tag: str, content: Any) -> Self:
         if content is None:
-            _choice(tag, "", ("Linear",))
+            check_choice(tag, "", ("Linear",))
             return cls(tag)
-        _choice(tag, "", ("FromStart", "FromEnd"))
+        check_choice(tag, "", ("FromStart", "FromEnd"))
         return cls(tag, content)
 
     def to_json(self) -> Any:
@@ -282,10 +282,10 @@ class ElementOrder(_Variant):
     __slots__ = ()
 
     def __init__(self, name: str, row_block: int | None = None, column_block: int | None = None) -> None:
-        _choice(name, "order", ("RowMajor", *BLOCK_KINDS, *AMP_ROLES))
+        check_choice(name, "order", ("RowMajor", *BLOCK_KINDS, *AMP_ROLES))
         if name in BLOCK_KINDS:
-            row_block = _integer(row_block, "row_block", 1)
-            column_block = _integer(column_block, "column_block", 1)
+            row_block = check_integer(row_block, "row_block", 1)
+            column_block = check_integer(column_block, "column_block", 1)
         elif row_block is not None or column_block is not None:
             raise FieldError("only block-major orders have blocks", where="order", value=name, accepted="no blocks")
         super().__init__(name, row_block, column_block)
@@ -313,18 +313,18 @@ class ElementOrder(_Variant):
     @classmethod
     def _of_tag(cls, tag: str, content: Any) -> Self:
         if content is None:
-            _choice(tag, "", ("RowMajor",))
+            check_choice(tag, "", ("RowMajor",))
             return cls(tag)
-        _choice(tag, "", ("BlockMajor", "Amp"))
+        check_choice(tag, "", ("BlockMajor", "Amp"))
         if tag == "Amp":
-            _choice(content, "Amp", AMP_ROLES)
+            check_choice(content, "Amp", AMP_ROLES)
             return cls(content)
         if not isinstance(content, Mapping) or len(content) != 1:
             raise FieldError(
                 "wrong fields", where="BlockMajor", value=content, accepted="one of " + ", ".join(BLOCK_KINDS)
             )
         ((kind, blocks),) = content.items()
-        _choice(kind, "BlockMajor", BLOCK_KINDS)
+        check_choice(kind, "BlockMajor", BLOCK_KINDS)
         return cls(kind, *_content(kind, blocks, ("row_block", "column_block")))
 
     def to_json(self) -> Any:
@@ -343,13 +343,13 @@ ROW_MAJOR: Final = ElementOrder("RowMajor")
 
 def BlockMajor(kind: str, row_block: int, column_block: int) -> ElementOrder:
     """Blocks of `row_block` by `column_block` elements; `kind` is "Matrix" or "TransposedMatrix"."""
-    _choice(kind, "BlockMajor", BLOCK_KINDS)
+    check_choice(kind, "BlockMajor", BLOCK_KINDS)
     return ElementOrder(kind, row_block, column_block)
 
 
 def Amp(role: str) -> ElementOrder:
     """The order of one operand of the matrix unit: Left, TransposedLeft, TransposedRight, Output, TransposedOutput."""
-    _choice(role, "Amp", AMP_ROLES)
+    check_choice(role, "Amp", AMP_ROLES)
     return ElementOrder(role)
 
 
@@ -392,10 +392,10 @@ class AxisTiling(_Record, frozen=True):
             force_setattr(self, "padding_multiple", self.block_size)
         for name in ("partitions", "padding_groups", "block_size", "padding_multiple", "shard_padding_multiple"):
             high = MAX_TILES if name == "partitions" else MAX_SIZE
-            force_setattr(self, name, _integer(getattr(self, name), name, 1, high))
+            force_setattr(self, name, check_integer(getattr(self, name), name, 1, high))
         if self.tile_stride is not None:
-            force_setattr(self, "tile_stride", _integer(self.tile_stride, "tile_stride", 1, MAX_TILES))
-        _choice(self.padding, "padding", ("Reject", "Zero"))
+            force_setattr(self, "tile_stride", check_integer(self.tile_stride, "tile_stride", 1, MAX_TILES))
+        check_choice(self.padding, "padding", ("Reject", "Zero"))
 
     def __repr__(self) -> str:
         words = [f"{self.axis} in {self.partitions}"]
@@ -420,12 +420,12 @@ class TensorTiling(_Record, frozen=True):
     axes: tuple[AxisTiling, ...] = ()
 
     def __post_init__(self) -> None:
-        force_setattr(self, "tile_count", _integer(self.tile_count, "tile_count", 1, MAX_TILES))
-        force_setattr(self, "replicas", _integer(self.replicas, "replicas", 1, MAX_TILES))
+        force_setattr(self, "tile_count", check_integer(self.tile_count, "tile_count", 1, MAX_TILES))
+        force_setattr(self, "replicas", check_integer(self.replicas, "replicas", 1, MAX_TILES))
         if not isinstance(self.axes, tuple):
             force_setattr(self, "axes", tuple(self.axes))
         for i, axis in enumerate(self.axes):
-            _instance(axis, f"axes[{i}]", AxisTiling)
+            check_instance(axis, f"axes[{i}]", AxisTiling)
 
     @property
     def is_linear(self) -> bool:
@@ -449,9 +449,9 @@ class Layout(_Record, frozen=True):
     memory_class: MemoryClass = "Ipu21Standard"
 
     def __post_init__(self) -> None:
-        _instance(self.order, "order", ElementOrder)
-        _instance(self.tiling, "tiling", TensorTiling)
-        _choice(self.memory_class, "memory_class", ("Ipu21Standard", "Ipu21Interleaved"))
+        check_instance(self.order, "order", ElementOrder)
+        check_instance(self.tiling, "tiling", TensorTiling)
+        check_choice(self.memory_class, "memory_class", ("Ipu21Standard", "Ipu21Interleaved"))
 
 
 class TensorFormat(_Record, frozen=True):
@@ -461,8 +461,8 @@ class TensorFormat(_Record, frozen=True):
     layout: Layout
 
     def __post_init__(self) -> None:
-        _instance(self.precision, "precision", Precision)
-        _instance(self.layout, "layout", Layout)
+        check_instance(self.precision, "precision", Precision)
+        check_instance(self.layout, "layout", Layout)
 
 
 class TensorType(_Record, frozen=True):
@@ -473,7 +473,7 @@ class TensorType(_Record, frozen=True):
 
     def __post_init__(self) -> None:
         force_setattr(self, "shape", _integers(self.shape, "shape", 0))
-        _instance(self.format, "format", TensorFormat)
+        check_instance(self.format, "format", TensorFormat)
 
     @property
     def rank(self) -> int:
@@ -563,7 +563,7 @@ class OwnerMap(_Record, frozen=True):
     embedding: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
-        force_setattr(self, "rotation", _integer(self.rotation, "rotation", 0, MAX_TILES))
+        force_setattr(self, "rotation", check_integer(self.rotation, "rotation", 0, MAX_TILES))
         if self.embedding is not None:
             force_setattr(self, "embedding", _integers(self.embedding, "embedding", 0))
 
@@ -584,9 +584,9 @@ class AxisView(_Record, frozen=True):
     reversed: bool = False
 
     def __post_init__(self) -> None:
-        force_setattr(self, "split_axis", _integer(self.split_axis, "split_axis", 0, MAX_TILES))
-        force_setattr(self, "merge_axis", _integer(self.merge_axis, "merge_axis", 0, MAX_TILES))
-        force_setattr(self, "factor", _integer(self.factor, "factor", 1))
+        force_setattr(self, "split_axis", check_integer(self.split_axis, "split_axis", 0, MAX_TILES))
+        force_setattr(self, "merge_axis", check_integer(self.merge_axis, "merge_axis", 0, MAX_TILES))
+        force_setattr(self, "factor", check_integer(self.factor, "factor", 1))
         if not isinstance(self.reversed, bool):
             raise FieldError("not a boolean", where="reversed", value=self.reversed, accepted="True, False")
         if self.split_axis == self.merge_axis:
@@ -610,4 +610,4 @@ class CoordinateMapping(_Record, frozen=True):
     def __post_init__(self) -> None:
         force_setattr(self, "offsets", _integers(self.offsets, "offsets", -MAX_SIZE))
         if self.view is not None:
-            _instance(self.view, "view", AxisView)
+            check_instance(self.view, "view", AxisView)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from . import _ownership, _partition
 from .errors import OrderError, OwnerError, SizeError, TilingError
-from .layout import MAX_SIZE, MAX_TILES, AxisTiling, ElementOrder, OwnerMap, Precision, TensorType
+from .layout import MAX_SIZE, MAX_TILES, AxisTiling, ElementOrder, OwnerMap, Precision, TensorType, check_integer
 
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
@@ -422,7 +422,9 @@ def check_order(order: ElementOrder, precision: Precision, owned: Ownership) -> 
 def device_size(counts: list[tuple[int, OwnerMap | None]], device_tiles: int | None) -> int:
     """The number of tiles of the device: as given, or the larger of the tile counts and what embeddings name."""
     needed = max(count for count, _ in counts)
-    if device_tiles is None:
+    if device_tiles is not None:
+        device_tiles = check_integer(device_tiles, "device_tiles", 1, MAX_TILES)
+    else:
         named = [max(o.embedding, default=-1) + 1 for _, o in counts if o is not None and o.embedding is not None]
         device_tiles = max(needed, *named) if named else needed
     if not needed <= device_tiles <= MAX_TILES:

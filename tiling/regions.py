@@ -25,8 +25,8 @@ from .layout import (
     OwnerMap,
     Precision,
     TensorType,
-    _choice,
-    _instance,
+    check_choice,
+    check_instance,
 )
 from .ownership import AxisCut, Int32, Int64, Ownership, device_size, owner_tiles, resolve
 from .storage import REST, digits
@@ -43,7 +43,7 @@ X0, X1, Y0, PART, Z0, ZSTEP = range(6)
 
 def resolve_staging(source: TensorType, destination: TensorType, staging: str) -> Staging:
     """What `auto` means for these two orders; other names stand for themselves."""
-    _choice(staging, "staging", STAGINGS)
+    check_choice(staging, "staging", STAGINGS)
     if staging != "auto":
         return staging  # type: ignore[return-value]
     a, b = source.order, destination.order
@@ -157,44 +157,38 @@ class Retile:
     @cached_property
     def analysis(self) -> Analysis:
         """The closed form's analysis, of a copy without a view; enough to count."""
-        a, b = self.source, self.destination
-        made = Analysis(
-            side_table(a.owned, a.staged),
-            side_table(b.owned, b.staged),
-            self.offset_column,
-            self.shares_padding,
-            np.array((a if a.owned.is_linear else b).owned.shape, np.int64),
-            a.owned.shape == b.owned.shape and not any(self.offsets),
-        )
-        if not self.is_stepped:
-            self._load_tiles(made)
-        return made
+        return self._analyse(with_tiles=not self.is_stepped)
 
     @cached_property
     def full_analysis(self) -> Analysis:
         """The same, enough to list."""
-        if self.is_stepped:
-            self._load_tiles(self.analysis)
-        return self.analysis
+        return self._analyse(with_tiles=True) if self.is_stepped else self.analysis
 
-    def _load_tiles(self, analysis: Analysis) -> None:
+    def _analyse(self, with_tiles: bool) -> Analysis:
         a, b = self.source, self.destination
-        for side in (a, b):
-            table = side_table(side.owned, side.staged)
-            if not table.has_classes:
-                of_tile, row, ordinals = side.owned.classes
-                table.load_classes(of_tile, side.owned.class_partitions, row, ordinals)
-        analysis.load_device(
-            None if a.owners is None else a.device,
-            None if a.owners is None else np.argsort(a.device).astype(np.int32),
-            None if b.owners is None else b.device,
-            a.owned.classes[0] if a.owners is None else a.class_of_tile,
-            b.owned.classes[0] if b.owners is None else b.class_of_tile,
+        tables = (side_table(a.owned, a.staged), side_table(b.owned, b.staged))
+        device = None
+        if with_tiles:
+            for table, side in zip(tables, (a, b), strict=True):
+                if not table.has_classes:
+                    of_tile, row, ordinals = side.owned.classes
+                    table.load_classes(of_tile, side.owned.class_partitions, row, ordinals)
+            device = (
+                None if a.owners is None else a.device,
+                None if a.owners is None else np.argsort(a.device).astype(np.int32),
+                None if b.owners is None else b.device,
+                a.owned.classes[0] if a.owners is None else a.class_of_tile,
+                b.owned.classes[0] if b.owners is None else b.class_of_tile,
+            )
+        return Analysis(
+            tables[0],
+            tables[1],
+            np.array(self.offsets, np.int64),
+            self.shares_padding,
+            np.array((a if a.owned.is_linear else b).owned.shape, np.int64),
+            a.owned.shape == b.owned.shape and not any(self.offsets),
+            device,
         )
-
-    @cached_property
-    def offset_column(self) -> Int64:
-        return np.array(self.offsets, np.int64)
 
     @cached_property
     def totals(self) -> tuple[int, int, int, int, int] | None:
@@ -338,14 +332,14 @@ def check(
     device_tiles: int | None = None,
 ) -> Retile:
     """Check a copy; see `retile`, which keeps the last ones."""
-    _instance(source, "source", TensorType)
-    _instance(destination, "destination", TensorType)
+    check_instance(source, "source", TensorType)
+    check_instance(destination, "destination", TensorType)
     mapping = IDENTITY if mapping is None else mapping
-    _instance(mapping, "mapping", CoordinateMapping)
+    check_instance(mapping, "mapping", CoordinateMapping)
     for where, owners in (("source_owners", source_owners), ("destination_owners", destination_owners)):
         if owners is not None:
-            _instance(owners, where, OwnerMap)
-    _choice(outside, "outside", ("error", "zero"))
+            check_instance(owners, where, OwnerMap)
+    check_choice(outside, "outside", ("error", "zero"))
     if source.precision != destination.precision:
         raise CopyError(
             "a copy does not change precision",

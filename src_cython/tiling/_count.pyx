@@ -837,15 +837,38 @@ cdef class Analysis:
         self.work.memory = NULL
 
     def __init__(self, SideTable source not None, SideTable destination not None, const int64_t[::1] offsets not None,
-                 bint share, const int64_t[::1] shape not None, bint same):
-        """`shape` is a linear side's, `same` whether two linear sides are of one shape and not offset."""
+                 bint share, const int64_t[::1] shape not None, bint same, device):
+        """`shape` is a linear side's, `same` whether two linear sides are of one shape and not offset.
+
+        `device` says where the tiles are, and is needed (with both sides' classes) by all but counts of tiles that are
+        stepped through: the device tile of each source ordinal, the source's ordinals by device tile, the device tile
+        of each destination ordinal (None for the identity), and the class that device tiles hold on both sides.
+        """
         cdef const SideData* s = &source.data
         cdef const SideData* d = &destination.data
+        cdef Device* v = &self.device
+        cdef const int32_t[::1] tiles
         cdef int status
         self.source, self.destination = source, destination
-        self.kept = (shape,)
+        self.kept = (shape, device)
         self.shape = &shape[0] if s.rank else NULL
-        memset(&self.device, 0, sizeof(Device))
+        memset(v, 0, sizeof(Device))
+        if device is not None:
+            source_device, order, destination_device, holder, taker = device
+            if source_device is not None:
+                tiles = source_device
+                v.source = &tiles[0]
+                tiles = order
+                v.order = &tiles[0]
+            if destination_device is not None:
+                tiles = destination_device
+                v.destination = &tiles[0]
+            tiles = holder
+            v.holder = &tiles[0]
+            v.holders = tiles.shape[0]
+            tiles = taker
+            v.taker = &tiles[0]
+            v.takers = tiles.shape[0]
         with nogil:
             status = prepare(&self.work, s, d, &offsets[0] if s.rank else NULL, share)
             if status == DONE:
@@ -858,23 +881,6 @@ cdef class Analysis:
         if status == NO_MEMORY:
             raise MemoryError
         self.decided = status == DONE
-
-    def load_device(self, const int32_t[::1] source, const int32_t[::1] order, const int32_t[::1] destination,
-                    const int32_t[::1] holder not None, const int32_t[::1] taker not None):
-        """Where the tiles are: needed (with both sides' classes) by all but counts of tiles that are stepped through.
-
-        The device tile of each source ordinal, the source's ordinals by device tile, the device tile of each
-        destination ordinal (None for the identity), and the class of device tiles on both sides.
-        """
-        cdef Device* v = &self.device
-        self.kept = (*self.kept, source, order, destination, holder, taker)
-        v.source = &source[0] if source is not None else NULL
-        v.order = &order[0] if order is not None else NULL
-        v.destination = &destination[0] if destination is not None else NULL
-        v.holder = &holder[0]
-        v.holders = holder.shape[0]
-        v.taker = &taker[0]
-        v.takers = taker.shape[0]
 
     def __dealloc__(self):
         free(self.work.memory)
