@@ -11,15 +11,11 @@ def fill_classes(
 def fill_shards(
     axes: NDArray[np.int64],
     bounds: NDArray[np.int64],
-    device: NDArray[np.int32],
+    device: NDArray[np.int32] | None,
     itemsize: int,
-    tile: NDArray[np.int32],
-    start: NDArray[np.int64],
-    logical_end: NDArray[np.int64],
-    physical_end: NDArray[np.int64],
-    size: NDArray[np.int64],
-    offset: NDArray[np.int64],
-    tile_bytes: NDArray[np.int64],
+    count: int,
+    device_tiles: int,
+    words: NDArray[np.int64],
 ) -> None: ...
 def count_pieces(
     grains: int, grain: int, tiles: int, columns: int, begin: NDArray[np.int64], first: NDArray[np.int64]
@@ -35,12 +31,8 @@ def fill_linear_shards(
     shape: NDArray[np.int64],
     piece_begin: NDArray[np.int64],
     piece_ordinal: NDArray[np.int32],
-    device: NDArray[np.int32],
+    device: NDArray[np.int32] | None,
     itemsize: int,
-    tile: NDArray[np.int32],
-    start: NDArray[np.int64],
-    end: NDArray[np.int64],
-    size: NDArray[np.int64],
-    offset: NDArray[np.int64],
-    tile_bytes: NDArray[np.int64],
+    device_tiles: int,
+    words: NDArray[np.int64],
 ) -> None: ...

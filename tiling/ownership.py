@@ -170,6 +170,19 @@ class Ownership:
         return np.ascontiguousarray(np.indices(shape, np.int32).reshape(len(shape), -1).T)
 
     @cached_property
+    def shard_axes(self) -> tuple[Int64, Int64]:
+        """The axes as the shard table's kernel takes them.
+
+        Of each axis the tile stride, the partitions and its first column of the bounds (rank, 3); and the bounds of all
+        axes side by side (3, sum of partitions).
+        """
+        axes, first = np.empty((self.rank, 3), np.int64), 0
+        for k, (stride, cut) in enumerate(zip(self.strides, self.cuts, strict=True)):
+            axes[k] = stride, cut.partitions, first
+            first += cut.partitions
+        return axes, np.concatenate([np.empty((3, 0), np.int64), *(cut.bounds for cut in self.cuts)], axis=1)
+
+    @cached_property
     def pieces(self) -> tuple[Int64, Int64, Int64, Int32]:
         """A linear tensor's row pieces.
 
@@ -478,44 +491,42 @@ def enumerate_shards(type: TensorType, owners: OwnerMap | None = None, device_ti
     device_tiles : int, optional
         The device's tiles; by default the tile count, or more if an embedding names a higher tile.
 
+    Returns
+    -------
+    ShardTable
+        Its columns are parts of one block of memory, which any of them keeps alive.
+
     Raises
     ------
     TilingError, OrderError, OwnerError, SizeError
         If the type or the owner map is not legal.
     """
     owned = resolve(type)
-    device_tiles = device_size([(owned.tile_count, owners)], device_tiles)
-    device = owner_tiles(owners, owned.tile_count, device_tiles)
+    device: Int32 | None = None  # the identity
+    if owners is None and device_tiles is None:
+        device_tiles = owned.tile_count
+    else:
+        device_tiles = device_size([(owned.tile_count, owners)], device_tiles)
+        if owners is not None and owners != IDENTITY:
+            device = owner_tiles(owners, owned.tile_count, device_tiles)
     rank = owned.rank
     count = len(owned.pieces[3]) if owned.is_linear else owned.tile_count
-    tile = np.empty(count, np.int32)
-    start, logical_end = np.empty((count, rank), np.int64), np.empty((count, rank), np.int64)
-    size, offset = np.empty(count, np.int64), np.empty(count, np.int64)
-    tile_bytes = np.zeros(device_tiles, np.int64)
+    # All columns in one block, in the kernels' order: short tables take one allocation, long ones get large pages.
+    box, ends = count * rank, count * (3 * rank + 2) + device_tiles
+    words = np.empty(ends + (count + 1) // 2, np.int64)
     if owned.is_linear:
         _, _, piece_begin, ordinal = owned.pieces
         shape = np.array(owned.shape, np.int64)
-        _ownership.fill_linear_shards(
-            shape, piece_begin, ordinal, device, owned.itemsize, tile, start, logical_end, size, offset, tile_bytes
-        )
-        return ShardTable(tile, start, logical_end, logical_end.copy(), size, offset, tile_bytes)
-    physical_end = np.empty((count, rank), np.int64)
-    axes, first = [], 0
-    for stride, cut in zip(owned.strides, owned.cuts, strict=True):
-        axes.append((stride, cut.partitions, first))
-        first += cut.partitions
-    bounds = np.concatenate([cut.bounds for cut in owned.cuts], axis=1) if rank else np.empty((3, 0), np.int64)
-    _ownership.fill_shards(
-        np.array(axes, np.int64).reshape(-1, 3),
-        bounds,
-        device,
-        owned.itemsize,
-        tile,
-        start,
-        logical_end,
-        physical_end,
-        size,
-        offset,
-        tile_bytes,
+        _ownership.fill_linear_shards(shape, piece_begin, ordinal, device, owned.itemsize, device_tiles, words)
+    else:
+        axes, bounds = owned.shard_axes
+        _ownership.fill_shards(axes, bounds, device, owned.itemsize, count, device_tiles, words)
+    return ShardTable(
+        words[ends:].view(np.int32)[:count],
+        words[:box].reshape(count, rank),
+        words[box : 2 * box].reshape(count, rank),
+        words[2 * box : 3 * box].reshape(count, rank),
+        words[3 * box : 3 * box + count],
+        words[3 * box + count : 3 * box + 2 * count],
+        words[3 * box + 2 * count : ends],
     )
-    return ShardTable(tile, start, logical_end, physical_end, size, offset, tile_bytes)

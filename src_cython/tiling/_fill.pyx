@@ -461,51 +461,87 @@ cdef struct Line:
     int32_t tile
 
 
+cdef inline const Line* line_at(const Line* lines, const int64_t* first, int64_t low) noexcept nogil:
+    """The piece of a row that byte `low` is in."""
+    cdef int64_t i = first[0], high = first[1], middle
+    while high - i > 8:
+        middle = (i + high) >> 1
+        if lines[middle].end > low:
+            high = middle + 1
+        else:
+            i = middle + 1
+    while lines[i].end <= low:
+        i += 1
+    return lines + i
+
+
+cdef inline void put_whole_rows(Columns* c, int64_t rows, int64_t source, int64_t step, int64_t size,
+                                int32_t own) noexcept nogil:
+    """What is alike in rows that are one run each: all but their ends, which stand there already."""
+    cdef int64_t k, n = c.transfers
+    cdef int32_t* tile = c.source_tile + n
+    cdef int64_t* column = c.source_offset + n
+    for k in range(rows):
+        tile[k] = own
+    for k in range(rows):
+        column[k] = source + k * step
+    column = c.size + n
+    for k in range(rows):
+        column[k] = size
+    column = c.start + n
+    for k in range(rows):
+        column[k] = n + k
+    c.transfers = n + rows
+
+
 cdef bint put_rows(Columns* c, const Line* lines, const int64_t* first, int64_t rows, int64_t low, int64_t high,
                    int64_t source, int64_t step, int32_t own) noexcept nogil:
     """Bytes [low, high) of consecutive rows, cut at the rows' pieces. False where the columns are too short.
 
     `source` is the offset of the first row's column 0 (if it were there), `step` from row to row.
     """
-    cdef int64_t r, i, m, n = c.transfers, capacity = c.capacity, at, end
-    cdef int32_t* source_tile = c.source_tile
-    cdef int64_t* source_offset = c.source_offset
-    cdef int64_t* size = c.size
-    cdef int64_t* start = c.start
-    cdef int32_t* tile = c.destination_tile
-    cdef int64_t* offset = c.destination_offset
-    cdef const Line* line
-    for r in range(rows):
-        i = first[r]
-        m = first[r + 1]
-        while m - i > 8:
-            end = (i + m) >> 1
-            if lines[end].end > low:
-                m = end + 1
-            else:
-                i = end + 1
-        while lines[i].end <= low:
-            i += 1
+    cdef int64_t r = 0, whole, at, end, n
+    cdef int32_t* tile
+    cdef int64_t* offset
+    cdef const Line* line = NULL
+    while r < rows:
+        # Rows that lie in one piece of another tile: most.
+        tile = c.destination_tile + c.transfers
+        offset = c.destination_offset + c.transfers
+        whole = min(rows - r, c.capacity - c.transfers)
+        n = 0
+        while n < whole:
+            line = line_at(lines, first + r + n, low)
+            if line.end < high or line.tile == own:
+                break
+            tile[n] = line.tile
+            offset[n] = line.base + low
+            n += 1
+        put_whole_rows(c, n, source + low + r * step, step, high - low, own)
+        r += n
+        if r == rows:
+            break
+        # A row that is cut, or stays here.
+        line = line_at(lines, first + r, low)
         at = low
         while at < high:
-            line = &lines[i]
             end = min(line.end, high)
             if line.tile != own:
-                if n == capacity:
+                n = c.transfers
+                if n == c.capacity:
                     return False
-                source_tile[n] = own
-                source_offset[n] = source + at
-                size[n] = end - at
-                start[n] = n
-                tile[n] = line.tile
-                offset[n] = line.base + at
-                n += 1
-            elif not put_local(c, own, source + at, end - at, line.base + at):
+                c.source_tile[n] = own
+                c.source_offset[n] = source + r * step + at
+                c.size[n] = end - at
+                c.start[n] = n
+                c.destination_tile[n] = line.tile
+                c.destination_offset[n] = line.base + at
+                c.transfers = n + 1
+            elif not put_local(c, own, source + r * step + at, end - at, line.base + at):
                 return False
             at = end
-            i += 1
-        source += step
-    c.transfers = n
+            line += 1
+        r += 1
     return True
 
 
