@@ -330,6 +330,17 @@ def test_storage_maps_check_what_they_get(call, words):
         call(tiling.StorageMap(Amp("Left"), F16, [16, 32]))
 
 
+def test_faces_check_the_kinds_they_get():
+    for call in (
+        lambda: tiling.enumerate_shards("type"),
+        lambda: tiling.enumerate_shards(whole([4], F16, 1), owners=(0, 1)),
+        lambda: tiling.StorageMap("RowMajor", F16, [4]),
+        lambda: tiling.StorageMap(tiling.ROW_MAJOR, "F16", [4]),
+    ):
+        with raises(tiling.FieldError, "accepted"):
+            call()
+
+
 def test_storage_maps_check_their_widths():
     with raises(tiling.OrderError, "widths", "columns of 16"):
         tiling.StorageMap(Amp("Left"), F16, [16, 24])

@@ -15,7 +15,17 @@ from numpy.typing import NDArray
 
 from . import _ownership, _partition
 from .errors import OrderError, OwnerError, SizeError, TilingError
-from .layout import MAX_SIZE, MAX_TILES, AxisTiling, ElementOrder, OwnerMap, Precision, TensorType, check_integer
+from .layout import (
+    MAX_SIZE,
+    MAX_TILES,
+    AxisTiling,
+    ElementOrder,
+    OwnerMap,
+    Precision,
+    TensorType,
+    check_instance,
+    check_integer,
+)
 
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
@@ -501,6 +511,9 @@ def enumerate_shards(type: TensorType, owners: OwnerMap | None = None, device_ti
     TilingError, OrderError, OwnerError, SizeError
         If the type or the owner map is not legal.
     """
+    check_instance(type, "type", TensorType)
+    if owners is not None:
+        check_instance(owners, "owners", OwnerMap)
     owned = resolve(type)
     device: Int32 | None = None  # the identity
     if owners is None and device_tiles is None:

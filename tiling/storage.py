@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _storage
 from .errors import BufferShapeError, OrderError, SizeError
-from .layout import MAX_SIZE, ElementOrder, Precision
+from .layout import MAX_SIZE, ElementOrder, Precision, check_instance
 from .ownership import MAX_RANK, Int64, order_needs
 
 REST = 0  # a digit's count where it is the rest of the axis' width
@@ -70,6 +70,8 @@ class StorageMap:
     __slots__ = ("_table", "_widths", "bytes", "order", "precision", "widths")
 
     def __init__(self, order: ElementOrder, precision: Precision, widths: ArrayLike) -> None:
+        check_instance(order, "order", ElementOrder)
+        check_instance(precision, "precision", Precision)
         array = _integers(widths, "widths", 1)
         if len(array) and array.min() < 0:
             raise SizeError("negative width", where="widths", value=array.tolist(), accepted="at least 0")
