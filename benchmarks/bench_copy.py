@@ -95,7 +95,7 @@ def bench_row_major_baseline_numpy(benchmark, name):
 
 @pytest.mark.parametrize("rows", [64] if TINY else [6_250, 62_500, 625_000])
 def bench_growth(benchmark, rows):
-    benchmark.group = "list growth"
+    benchmark.group = f"list growth, {rows * 31:,} transfers"
     source = tiling.TensorType.tiled([rows, 64], tiling.F16, {1: 32})
     destination = tiling.TensorType.tiled([rows, 64], tiling.F16, {0: 32})
     plan = benchmark(tiling.plan_copy, source, destination)
@@ -104,7 +104,7 @@ def bench_growth(benchmark, rows):
 
 @pytest.mark.parametrize("rows", [64] if TINY else [6_250, 62_500, 625_000])
 def bench_growth_baseline_copying_its_columns(benchmark, rows):
-    benchmark.group = "list growth"
+    benchmark.group = f"list growth, {rows * 31:,} transfers"
     source = tiling.TensorType.tiled([rows, 64], tiling.F16, {1: 32})
     destination = tiling.TensorType.tiled([rows, 64], tiling.F16, {0: 32})
     benchmark(copied, columns(tiling.plan_copy(source, destination).transfers))
