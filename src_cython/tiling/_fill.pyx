@@ -107,6 +107,28 @@ cdef inline int64_t put_ends(Columns* c, int64_t m, const int32_t* tiles, int64_
     return m + replicas
 
 
+cdef inline void put_pieces(Columns* c, const Piece* p, const Piece* end, int32_t own, int64_t source, int64_t rows,
+                            const int32_t* tiles) noexcept nogil:
+    """Runs of the inner axis, each to one other tile."""
+    cdef int64_t n = c.transfers
+    cdef int32_t* source_tile = c.source_tile
+    cdef int64_t* source_offset = c.source_offset
+    cdef int64_t* size = c.size
+    cdef int64_t* start = c.start
+    cdef int32_t* destination_tile = c.destination_tile
+    cdef int64_t* destination_offset = c.destination_offset
+    while p < end:
+        source_tile[n] = own
+        source_offset[n] = source + p.source
+        size[n] = p.size
+        start[n] = n
+        destination_tile[n] = tiles[p.group]
+        destination_offset[n] = p.destination + p.wide * rows
+        n += 1
+        p += 1
+    c.transfers = n
+
+
 cdef bint put_singles(Fill* f, int64_t steps, int64_t source, int64_t step, int64_t group, int64_t rows,
                       int64_t weight, int64_t own) noexcept nogil:
     """The inner axis' runs, each to one other tile, `steps` times over; run `own` stays on this tile.
@@ -114,41 +136,24 @@ cdef bint put_singles(Fill* f, int64_t steps, int64_t source, int64_t step, int6
     `source` moves by `step`, and `rows` by `weight`.
     """
     cdef Columns* c = f.out
-    cdef int64_t n = c.transfers, m, _q, k, first = f.row[f.inner], count = f.end[f.inner] - first
-    cdef int32_t tile = f.tile
+    cdef int64_t _q
     cdef const int32_t* tiles = f.tile_of_class + group
-    cdef int32_t* source_tile = c.source_tile
-    cdef int64_t* source_offset = c.source_offset
-    cdef int64_t* size = c.size
-    cdef int64_t* start = c.start
-    cdef int32_t* destination_tile = c.destination_tile
-    cdef int64_t* destination_offset = c.destination_offset
-    cdef const Piece* pieces = f.pieces + first
-    cdef const Piece* p
-    own -= first
-    if n + steps * (count - (own >= 0)) > c.capacity:
+    cdef const Piece* first = f.pieces + f.row[f.inner]
+    cdef const Piece* last = f.pieces + f.end[f.inner]
+    cdef const Piece* mine = f.pieces + own
+    if c.transfers + steps * (last - first - (own >= 0)) > c.capacity:
         return False
     for _q in range(steps):
-        # Two passes: all columns at once are more than there are registers for.
-        m = n
-        for k in range(count):
-            if k != own:
-                source_tile[m] = tile
-                start[m] = m
-                destination_tile[m] = tiles[pieces[k].group]
-                m += 1
-        for k in range(count):
-            p = pieces + k
-            if k != own:
-                source_offset[n] = source + p.source
-                size[n] = p.size
-                destination_offset[n] = p.destination + p.wide * rows
-                n += 1
-            elif not put_local(c, tile, source + p.source, p.size, p.destination + p.wide * rows):
+        if own >= 0:
+            put_pieces(c, first, mine, f.tile, source, rows, tiles)
+            if not put_local(c, f.tile, source + mine.source, mine.size, mine.destination + mine.wide * rows):
                 return False
+            put_pieces(c, mine + 1, last, f.tile, source, rows, tiles)
+        else:
+            put_pieces(c, first, last, f.tile, source, rows, tiles)
         source += step
         rows += weight
-    c.transfers = c.destinations = n
+    c.destinations = c.transfers
     return True
 
 
