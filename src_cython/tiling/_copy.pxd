@@ -1,10 +1,8 @@
 # Regions to runs: walk every source shard in storage order, and find where each element goes.
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
+from ._columns cimport Columns
 from ._storage cimport MAX_DIGITS, MAX_RANK, Digit
-
-cdef enum:
-    CUT = 16592     # bytes: the longest message, 4,148 words
 
 # One stretch of a source axis that one destination partition takes; the overlay's row and what follows from it.
 cdef struct Segment:
@@ -62,19 +60,11 @@ cdef struct Problem:
 
 # Where runs go: totals always; loads and columns where there are any.
 cdef struct Sink:
-    int64_t transfers, destinations, locals_, bytes, misaligned
+    Columns c
+    bint filling
+    int64_t bytes, misaligned
     int64_t* sent
     int64_t* received
-    int32_t* source_tile
-    int64_t* source_offset
-    int64_t* size
-    int64_t* start
-    int32_t* destination_tile
-    int64_t* destination_offset
-    int32_t* local_tile
-    int64_t* local_source
-    int64_t* local_size
-    int64_t* local_destination
 
 # The walk over one source shard.
 cdef struct Walk:

@@ -8,6 +8,7 @@ agree on them; the others are loops.
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
+from ._columns cimport CUT, open_columns, put_local
 from ._storage cimport load_digits
 
 
@@ -17,24 +18,27 @@ from ._storage cimport load_digits
 cdef void write_transfers(Walk* w, int64_t remote, int64_t first, int64_t last) noexcept nogil:
     """One run to the tiles first..last of the groups that don't hold the source, cut at the longest message."""
     cdef Sink* s = w.sink
+    cdef Columns* c = &s.c
     cdef const Problem* p = w.p
     cdef int64_t left = w.run_length * p.itemsize, source = w.run_source * p.itemsize
     cdef int64_t destination = w.run_destination * p.itemsize, size, e, n, words
     cdef int32_t tile
     while left > 0:
         size = min(left, <int64_t> CUT)
-        if s.source_tile != NULL:
-            n = s.transfers
-            s.source_tile[n] = w.tile
-            s.source_offset[n] = source
-            s.size[n] = size
-            s.start[n] = s.destinations
-            n = s.destinations
+        if s.filling:
+            if c.transfers == c.capacity or c.destinations + remote > c.ends:
+                return      # the list comes out short, which its maker sees
+            n = c.transfers
+            c.source_tile[n] = w.tile
+            c.source_offset[n] = source
+            c.size[n] = size
+            c.start[n] = c.destinations
+            n = c.destinations
             for e in range(first, last):
                 tile = p.group_tile[e]
                 if p.holder[tile] != w.class_:
-                    s.destination_tile[n] = tile
-                    s.destination_offset[n] = destination
+                    c.destination_tile[n] = tile
+                    c.destination_offset[n] = destination
                     n += 1
         if s.sent != NULL:
             words = (size + 3) >> 2
@@ -43,8 +47,8 @@ cdef void write_transfers(Walk* w, int64_t remote, int64_t first, int64_t last) 
                 tile = p.group_tile[e]
                 if p.holder[tile] != w.class_:
                     s.received[tile] += words
-        s.transfers += 1
-        s.destinations += remote
+        c.transfers += 1
+        c.destinations += remote
         s.bytes += size
         s.misaligned += ((source | destination | size) & 3) != 0
         left -= size
@@ -65,12 +69,11 @@ cdef void flush(Walk* w) noexcept nogil:
     for e in range(first, last):
         tile = p.group_tile[e]
         if tile == w.tile:
-            if s.local_tile != NULL:
-                s.local_tile[s.locals_] = tile
-                s.local_source[s.locals_] = w.run_source * p.itemsize
-                s.local_size[s.locals_] = w.run_length * p.itemsize
-                s.local_destination[s.locals_] = w.run_destination * p.itemsize
-            s.locals_ += 1
+            if s.filling:
+                put_local(&s.c, tile, w.run_source * p.itemsize, w.run_length * p.itemsize,
+                          w.run_destination * p.itemsize)
+            else:
+                s.c.locals_ += 1
         elif p.holder[tile] != w.class_:
             remote += 1
     if remote and w.sends:
@@ -461,8 +464,8 @@ cdef void walk(const Problem* p, Sink* sink) noexcept nogil:
             walk_pieces(&w)
         else:
             walk_partitions(&w, own)
-    if sink.start != NULL:
-        sink.start[sink.transfers] = sink.destinations
+    if sink.filling:
+        sink.c.start[sink.c.transfers] = sink.c.destinations
 
 
 cdef const int64_t* start64(const int64_t[::1] a) noexcept:
@@ -549,7 +552,7 @@ cdef class Runs:
             s.received = &received[0]
         with nogil:
             walk(&self.p, &s)
-        return s.transfers, s.destinations, s.locals_, s.bytes, s.misaligned
+        return s.c.transfers, s.c.destinations, s.c.locals_, s.bytes, s.misaligned
 
     def fill(self, int32_t[::1] source_tile not None, int64_t[::1] source_offset not None, int64_t[::1] size not None,
              int64_t[::1] start not None, int32_t[::1] destination_tile not None,
@@ -558,20 +561,10 @@ cdef class Runs:
              int64_t[::1] local_destination not None):
         """Fill columns of exactly the counted lengths (`start` is one longer)."""
         cdef Sink s
-        cdef int64_t nothing = 0
-        cdef int32_t none = 0
         memset(&s, 0, sizeof(Sink))
-        s.source_tile = &source_tile[0] if source_tile.shape[0] else &none
-        s.source_offset = &source_offset[0] if source_tile.shape[0] else &nothing
-        s.size = &size[0] if source_tile.shape[0] else &nothing
-        s.start = &start[0]
-        s.destination_tile = &destination_tile[0] if source_tile.shape[0] else &none
-        s.destination_offset = &destination_offset[0] if source_tile.shape[0] else &nothing
-        if local_tile.shape[0]:
-            s.local_tile = &local_tile[0]
-            s.local_source = &local_source[0]
-            s.local_size = &local_size[0]
-            s.local_destination = &local_destination[0]
+        s.filling = True
+        s.c = open_columns(source_tile, source_offset, size, start, destination_tile, destination_offset, local_tile,
+                           local_source, local_size, local_destination)
         with nogil:
             walk(&self.p, &s)
-        return s.transfers, s.destinations, s.locals_
+        return s.c.transfers, s.c.destinations, s.c.locals_

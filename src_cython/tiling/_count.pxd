@@ -5,7 +5,6 @@ from ._sides cimport SideData, SideTable
 from ._storage cimport MAX_RANK
 
 cdef enum:
-    CUT = 16592         # bytes: the longest message, 4,148 words
     MAX_LINKS = 8       # pairs of steps that a copy may link by; more are left to the walk
 
 # What a kernel could not decide; the copy is then walked.
@@ -75,6 +74,7 @@ cdef inline int64_t overlap_of(const Work* w, int a, int64_t source, int64_t des
     return n if w.overlaps[n].destination == destination else -1
 
 cdef bint runs_along_rows(const SideData* side) noexcept nogil
+cdef int32_t* outer_overlaps(const Work* w, bint to_linear, const int64_t* shape, int32_t** table) noexcept nogil
 cdef int prepare(Work* w, const SideData* s, const SideData* d, const int64_t* offsets, bint share) noexcept nogil
 cdef int decide(Work* w) noexcept nogil
 cdef int count_decided(const Work* w, const int64_t* shape, const Device* device, int64_t* sent, int64_t* received,

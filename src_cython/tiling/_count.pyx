@@ -16,6 +16,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
+from ._columns cimport CUT
 from ._sides cimport SideData, SideTable
 from ._storage cimport MAX_RANK
 
@@ -691,14 +692,40 @@ cdef inline int64_t covered_pieces(const Overlap* o, bint to_linear, int64_t low
     return (min(high, end_on_line(o, to_linear)) - max(low, begin_on_line(o, to_linear)) + most - 1) // most
 
 
+cdef int32_t* outer_overlaps(const Work* w, bint to_linear, const int64_t* shape, int32_t** table) noexcept nogil:
+    """The overlap that each coordinate of the linear side is in, -1 for none, for all axes but the last.
+
+    `table` points into the memory that is returned, which the caller frees; NULL where there was none.
+    """
+    cdef int a
+    cdef int64_t extents = 0, n, k
+    cdef const Overlap* o
+    cdef int32_t* memory
+    for a in range(w.s.rank - 1):
+        extents += shape[a]
+    memory = <int32_t*> malloc((extents + 1) * sizeof(int32_t))
+    if memory == NULL:
+        return NULL
+    memset(memory, 0xff, extents * sizeof(int32_t))
+    extents = 0
+    for a in range(w.s.rank - 1):
+        table[a] = memory + extents
+        extents += shape[a]
+        for n in range(w.first[a], w.first[a + 1]):
+            o = &w.overlaps[n]
+            for k in range(begin_on_line(o, to_linear), end_on_line(o, to_linear)):
+                table[a][k] = <int32_t> n
+    return memory
+
+
 cdef int count_linear(const Work* w, const Device* v, bint to_linear, const int64_t* shape, Totals* t) noexcept nogil:
     """A linear side's pieces against the partitions of the last axis that they meet; one run each."""
     cdef const SideData* line = w.d if to_linear else w.s
     cdef const SideData* box = w.s if to_linear else w.d
     cdef int last = line.rank - 1, a
-    cdef int64_t most = CUT // line.itemsize, columns = shape[last], extents = 0
+    cdef int64_t most = CUT // line.itemsize, columns = shape[last]
     cdef int64_t at[MAX_RANK]
-    cdef int32_t* table[MAX_RANK]       # outer axes: the box partition of each coordinate, -1 for none
+    cdef int32_t* table[MAX_RANK]
     cdef int32_t* memory
     cdef const Overlap* o
     cdef const Overlap* overlaps = w.overlaps + w.first[last]
@@ -710,20 +737,9 @@ cdef int count_linear(const Work* w, const Device* v, bint to_linear, const int6
     cdef const int32_t* held = v.holder if to_linear else v.taker
     cdef int64_t holders = v.holders if to_linear else v.takers
     cdef bint outside = False
-    for a in range(last):
-        extents += shape[a]
-    memory = <int32_t*> malloc((extents + 1) * sizeof(int32_t))
+    memory = outer_overlaps(w, to_linear, shape, table)
     if memory == NULL:
         return NO_MEMORY
-    memset(memory, 0xff, extents * sizeof(int32_t))
-    extents = 0
-    for a in range(last):
-        table[a] = memory + extents
-        extents += shape[a]
-        for n in range(w.first[a], w.first[a + 1]):
-            o = &w.overlaps[n]
-            for k in range(begin_on_line(o, to_linear), end_on_line(o, to_linear)):
-                table[a][k] = <int32_t> box_part(o, to_linear)
     if to_linear:
         load_classes(w, box, <int64_t**> w.given, v.source, 1, v.sent)
     else:
@@ -739,9 +755,10 @@ cdef int count_linear(const Work* w, const Device* v, bint to_linear, const int6
                 rest = row
                 outside = False
                 for a in range(last - 1, -1, -1):
-                    at[a] = table[a][rest % shape[a]]
+                    middle = table[a][rest % shape[a]]
                     rest = rest // shape[a]
-                    outside = outside or at[a] < 0
+                    outside = outside or middle < 0
+                    at[a] = box_part(&w.overlaps[middle], to_linear) if middle >= 0 else -1
             # The last axis' overlaps follow each other without a gap, from `begin` to `end`.
             low = max(line.piece_begin[i] - row * columns, begin)
             high = min(line.piece_begin[i + 1] - row * columns, end)

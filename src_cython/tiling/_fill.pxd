@@ -1,23 +1,9 @@
 # Columns of the copies whose runs are regular: every overlap of the innermost axis is one run.
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
+from ._columns cimport Columns
 from ._count cimport Device, Work
 from ._storage cimport MAX_DIGITS, MAX_RANK
-
-# The columns of a list, and how far they are filled.
-cdef struct Columns:
-    int64_t transfers, destinations, locals_
-    int64_t capacity, ends, local_capacity
-    int32_t* source_tile
-    int64_t* source_offset
-    int64_t* size
-    int64_t* start
-    int32_t* destination_tile
-    int64_t* destination_offset
-    int32_t* local_tile
-    int64_t* local_source
-    int64_t* local_size
-    int64_t* local_destination
 
 # One run of the innermost axis, in bytes: where it begins on both sides, its size, how wide the destination's partition
 # is, and what the partition adds to the destination class.

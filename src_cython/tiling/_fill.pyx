@@ -9,7 +9,8 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
-from ._count cimport CUT, DONE, NO_MEMORY, Analysis, Overlap, overlap_of, tile_of, width
+from ._columns cimport CUT, open_columns, put_local
+from ._count cimport DONE, NO_MEMORY, Analysis, Overlap, outer_overlaps, overlap_of, tile_of, width
 from ._sides cimport SideData
 
 
@@ -73,18 +74,6 @@ cdef bint is_regular(const Work* w, int* inner, int64_t* unit) noexcept nogil:
 
 
 # --- axis-tiled ------------------------------------------------------------------------------------------------------
-
-
-cdef inline bint put_local(Columns* c, int32_t tile, int64_t source, int64_t size, int64_t destination) noexcept nogil:
-    cdef int64_t n = c.locals_
-    if n == c.local_capacity:
-        return False
-    c.local_tile[n] = tile
-    c.local_source[n] = source
-    c.local_size[n] = size
-    c.local_destination[n] = destination
-    c.locals_ = n + 1
-    return True
 
 
 cdef inline int64_t put_ends(Columns* c, int64_t m, const int32_t* tiles, int64_t replicas, int32_t without,
@@ -648,7 +637,7 @@ cdef int fill_from_linear(const Work* w, const Device* v, const int64_t* shape, 
     cdef const SideData* d = w.d
     cdef int last = s.rank - 1, a
     cdef int64_t columns = shape[last], t, i, n, m, e, k, ordinal, row, rows, group, high, from_, to, begin, source
-    cdef int64_t extents = 0, own, first, destination, part
+    cdef int64_t own, first, destination, part
     cdef const Overlap* o
     cdef const Overlap* inner = w.overlaps + w.first[last]
     cdef int64_t count = w.first[last + 1] - w.first[last]
@@ -657,19 +646,9 @@ cdef int fill_from_linear(const Work* w, const Device* v, const int64_t* shape, 
     cdef int32_t tile
     cdef bint outside = False
     cdef int status = DONE
-    for a in range(last):
-        extents += shape[a]
-    memory = <int32_t*> malloc((extents + 1) * sizeof(int32_t))
+    memory = outer_overlaps(w, False, shape, table)
     if memory == NULL:
         return NO_MEMORY
-    memset(memory, 0xff, extents * sizeof(int32_t))
-    extents = 0
-    for a in range(last):
-        table[a] = memory + extents
-        extents += shape[a]
-        for n in range(w.first[a], w.first[a + 1]):
-            for k in range(w.overlaps[n].x0, w.overlaps[n].x1):
-                table[a][k] = <int32_t> n
     row = -1
     first = group = rows = 0
     for t in range(s.tiles):
@@ -767,22 +746,8 @@ def fill(Analysis analysis not None, const int32_t[::1] tile_of_class not None, 
     cdef int inner = 0, status
     cdef int64_t unit = 0
     cdef const Work* w = &analysis.work
-    memset(&c, 0, sizeof(Columns))
-    c.capacity = source_tile.shape[0]
-    c.ends = destination_tile.shape[0]
-    c.local_capacity = local_tile.shape[0]
-    if c.capacity:
-        c.source_tile = &source_tile[0]
-        c.source_offset = &source_offset[0]
-        c.size = &size[0]
-        c.destination_tile = &destination_tile[0]
-        c.destination_offset = &destination_offset[0]
-    c.start = &start[0]
-    if c.local_capacity:
-        c.local_tile = &local_tile[0]
-        c.local_source = &local_source[0]
-        c.local_size = &local_size[0]
-        c.local_destination = &local_destination[0]
+    c = open_columns(source_tile, source_offset, size, start, destination_tile, destination_offset, local_tile,
+                     local_source, local_size, local_destination)
     with nogil:
         if w.d.linear:
             status = fill_to_linear(w, &analysis.device, analysis.shape, &c)
