@@ -25,6 +25,16 @@ def test_rows_to_columns_of_2_to_40_elements():
     assert set(count.sent_words.tolist()) == set(count.received_words.tolist()) == {(tiles - 1) * side * side // 2}
 
 
+def test_a_billion_odd_messages():
+    """Columns of 1,023 F16 elements: every message is 2,046 bytes, 512 words, and no whole number of them."""
+    tiles, side, width = 2**10, 2**10, 1023
+    shape = [tiles * side, tiles * width]
+    source, destination = TensorType.sharded(shape, F16, 0, tiles), TensorType.sharded(shape, F16, 1, tiles)
+    count = tiling.count_copy(source, destination)
+    assert count.transfers == count.misaligned == tiles * (tiles - 1) * side == 1_072_693_248
+    assert set(count.sent_words.tolist()) == set(count.received_words.tolist()) == {(tiles - 1) * side * 512}
+
+
 @pytest.mark.parametrize("precision", [F16, F32])
 def test_over_2_to_31_transfers(precision):
     """A transpose of storage moves element by element: n^2 of them, but for what stays on its tile."""

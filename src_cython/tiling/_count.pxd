@@ -34,12 +34,15 @@ cdef struct Work:
     int source_step[MAX_LINKS]
     int destination_step[MAX_LINKS]
     int64_t* along[MAX_LINKS]
-    int64_t run_bytes           # per element, as messages count it: 4 where every element is a message
+    # What messages count: `amount` along the axes (elements, or words along the lines of an uneven copy), times `unit`.
+    int64_t* amount
+    int64_t unit
+    bint uneven                 # runs are lines along the fastest axis that are not all whole words
     int64_t longest             # a linear side's: the longest overlap of the last axis
     bint cuts
     int64_t* lines              # cuts: of runs along the fastest axis (there), times elements elsewhere
     int64_t* planes             # cuts: whole lines on the fastest axis, cuts of their chains on the second
-    # Elements that each source partition gives and each destination partition takes, per axis.
+    # The amount that each source partition gives and each destination partition takes, per axis.
     int64_t* given[MAX_RANK]
     int64_t* taken[MAX_RANK]
     int64_t class_stride[MAX_RANK]      # what a destination partition adds to the class

@@ -14,11 +14,11 @@ is how the regions that stay on a tile are taken out; the products over one part
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from ._columns cimport CUT
 from ._sides cimport SideData, SideTable
-from ._storage cimport MAX_RANK
+from ._storage cimport MAX_DIGITS, MAX_RANK
 
 # --- overlaps --------------------------------------------------------------------------------------------------------
 
@@ -337,7 +337,7 @@ cdef int prepare(Work* w, const SideData* s, const SideData* d, const int64_t* o
     for a in range(s.rank):
         parts += s.parts[a] + d.parts[a]
         rows += s.parts[a] + 1
-    w.memory = malloc(parts * (sizeof(Overlap) + (MAX_LINKS + 3) * sizeof(int64_t)) + rows * sizeof(int64_t) + 8)
+    w.memory = malloc(parts * (sizeof(Overlap) + (MAX_LINKS + 4) * sizeof(int64_t)) + rows * sizeof(int64_t) + 8)
     if w.memory == NULL:
         return NO_MEMORY
     at = <char*> w.memory
@@ -346,6 +346,8 @@ cdef int prepare(Work* w, const SideData* s, const SideData* d, const int64_t* o
     for k in range(MAX_LINKS):
         w.along[k] = <int64_t*> at
         at += parts * sizeof(int64_t)
+    w.amount = <int64_t*> at
+    at += parts * sizeof(int64_t)
     w.lines = <int64_t*> at
     at += parts * sizeof(int64_t)
     w.planes = <int64_t*> at
@@ -364,42 +366,205 @@ cdef int prepare(Work* w, const SideData* s, const SideData* d, const int64_t* o
         at += (s.parts[a] + 1) * sizeof(int64_t)
         w.first[a] = first
         first += overlay(s, d, a, offsets[a], share, w.row[a], w.overlaps + first)
-        memset(w.given[a], 0, (s.parts[a] + d.parts[a]) * sizeof(int64_t))
+        w.first[a + 1] = first
         for n in range(w.first[a], first):
-            w.given[a][w.overlaps[n].source] += w.overlaps[n].x1 - w.overlaps[n].x0
-            w.taken[a][w.overlaps[n].destination] += w.overlaps[n].x1 - w.overlaps[n].x0
-    w.first[s.rank] = first
+            w.amount[n] = w.overlaps[n].x1 - w.overlaps[n].x0
+        sum_amounts(w, a)
     return DONE
+
+
+cdef void sum_amounts(Work* w, int a) noexcept nogil:
+    """What each partition of an axis gives and takes."""
+    cdef int64_t n
+    memset(w.given[a], 0, (w.s.parts[a] + w.d.parts[a]) * sizeof(int64_t))
+    for n in range(w.first[a], w.first[a + 1]):
+        w.given[a][w.overlaps[n].source] += w.amount[n]
+        w.taken[a][w.overlaps[n].destination] += w.amount[n]
 
 
 cdef int decide(Work* w) noexcept nogil:
     """Find the links, and whether they say everything. What they leave open is walked."""
-    cdef int status
-    cdef bint words = whole_words(w)
-    w.run_bytes = w.s.itemsize
-    # Without whole words something is said only if nothing links: then every element is a message of one word.
-    status = find_links(w)
-    if status == DONE and not words:
-        if w.links:
-            return WALK
-        w.run_bytes = 4
+    cdef int status = find_links(w)
+    w.unit = w.s.itemsize
+    w.uneven = not whole_words(w)
+    if status == DONE and w.uneven:
+        status = find_lines(w)
     elif status == DONE and reach(w) * w.s.itemsize > CUT:
         status = find_cuts(w)
     return status
 
 
+# --- uneven copies ---------------------------------------------------------------------------------------------------
+
+# Messages round up to words, and are misaligned where an offset or a size is no whole word. Where runs are lines along
+# one axis, words are counted line by line, and offsets are sums over the axes, of which only the remainders matter.
+
+cdef enum:
+    MOST_WORDS = 4      # elements in a word, at most
+
+
+cdef inline int64_t line_length(const SideData* s, const SideData* d, int64_t x, int64_t y, int64_t end) noexcept nogil:
+    """How long the line is that begins at x: to the next block of either side, or the end."""
+    cdef int64_t length = end - x
+    if s.count[0]:
+        length = min(length, s.count[0] - x % s.count[0])
+    if d.count[0]:
+        length = min(length, d.count[0] - y % d.count[0])
+    return length
+
+
+cdef int find_lines(Work* w) noexcept nogil:
+    """Words and cuts of the lines that an uneven copy's runs are; single elements where nothing links."""
+    cdef const SideData* s = w.s
+    cdef const SideData* d = w.d
+    cdef int a = s.axis[0] if s.digits else s.rank - 1
+    cdef int64_t n, x, y, size, length
+    cdef const Overlap* o
+    if w.links > 1 or (w.links == 1 and (w.source_step[0] or w.destination_step[0])) or s.rank == 0:
+        return WALK
+    for n in range(w.first[a], w.first[a + 1]):
+        o = &w.overlaps[n]
+        w.amount[n] = w.lines[n] = w.planes[n] = 0
+        x = o.x0
+        while x < o.x1:
+            y = o.y0 + x - o.x0
+            length = line_length(s, d, x, y, o.x1) if w.links else 1
+            size = length * s.itemsize
+            w.amount[n] += (size + 3) // 4
+            w.lines[n] += (size - 1) // CUT
+            x += length
+    w.cuts = True
+    w.unit = 4
+    sum_amounts(w, a)
+    return DONE
+
+
+cdef void strides_mod(const SideData* s, const int64_t* widths, int64_t words, int64_t* strides) noexcept nogil:
+    """What a step of every digit adds to the offset, modulo a word."""
+    cdef int k
+    cdef int64_t stride = 1
+    for k in range(s.digits):
+        strides[k] = stride % words
+        stride = strides[k] * ((s.count[k] if s.count[k] else widths[s.axis[k]] // s.divisor[k]) % words)
+
+
+cdef inline int64_t remainder(const SideData* s, int a, int64_t x, const int64_t* strides,
+                              int64_t words) noexcept nogil:
+    """What coordinate x of an axis adds to the offset, modulo a word."""
+    cdef int k
+    cdef int64_t total = 0
+    for k in range(s.digits):
+        if s.axis[k] == a:
+            total += (x // s.divisor[k] % s.count[k] if s.count[k] else x // s.divisor[k]) % words * strides[k]
+    return total % words
+
+
+cdef inline int64_t kind_of(const Work* w, int a, const Overlap* o) noexcept nogil:
+    """The remainders of the widths of an overlap's two partitions."""
+    cdef int64_t words = 4 // w.s.itemsize
+    return width(w.s, a, o.source) % words * MOST_WORDS + width(w.d, a, o.destination) % words
+
+
+cdef int64_t aligned_messages(const Work* w, const int64_t* chosen, const int64_t* kinds) noexcept nogil:
+    """How many messages are whole words at whole words on both sides.
+
+    Of one region (an overlap of each axis is `chosen`), or of all whose widths leave certain remainders (`kinds`).
+    """
+    cdef const SideData* s = w.s
+    cdef const SideData* d = w.d
+    cdef int64_t words = 4 // s.itemsize, n, x, y, f, g, length, messages, first
+    cdef int64_t widths[2][MAX_RANK]
+    cdef int64_t strides[2][MAX_DIGITS]
+    cdef int64_t sum_[MOST_WORDS][MOST_WORDS]
+    cdef int64_t here[MOST_WORDS][MOST_WORDS]
+    cdef int64_t next_[MOST_WORDS][MOST_WORDS]
+    cdef int a, i, j, line = s.axis[0] if s.digits else s.rank - 1
+    cdef const Overlap* o
+    for a in range(s.rank):
+        if chosen != NULL:
+            widths[0][a] = width(s, a, w.overlaps[chosen[a]].source)
+            widths[1][a] = width(d, a, w.overlaps[chosen[a]].destination)
+        else:
+            widths[0][a] = kinds[a] // MOST_WORDS
+            widths[1][a] = kinds[a] % MOST_WORDS
+    strides_mod(s, widths[0], words, strides[0])
+    strides_mod(d, widths[1], words, strides[1])
+    memset(sum_, 0, sizeof(sum_))
+    sum_[0][0] = 1
+    for a in range(s.rank):
+        memset(here, 0, sizeof(here))
+        first = chosen[a] if chosen != NULL else w.first[a]
+        for n in range(first, chosen[a] + 1 if chosen != NULL else w.first[a + 1]):
+            o = &w.overlaps[n]
+            if chosen == NULL and kind_of(w, a, o) != kinds[a]:
+                continue
+            x = o.x0
+            while x < o.x1:
+                y = o.y0 + x - o.x0
+                length = messages = 1
+                if a == line:
+                    length = line_length(s, d, x, y, o.x1) if w.links else 1
+                    messages = (length * s.itemsize + CUT - 1) // CUT - (length % words != 0)
+                here[remainder(s, a, x, strides[0], words)][remainder(d, a, y, strides[1], words)] += messages
+                x += length
+        memset(next_, 0, sizeof(next_))
+        for f in range(words * words):
+            if sum_[f // words][f % words]:
+                for g in range(words * words):
+                    i = <int> ((f // words + g // words) % words)
+                    j = <int> ((f + g) % words)
+                    next_[i][j] += sum_[f // words][f % words] * here[g // words][g % words]
+        memcpy(sum_, next_, sizeof(sum_))
+    return sum_[0][0]
+
+
+cdef int64_t all_aligned(const Work* w) noexcept nogil:
+    """All aligned messages: over every combination of the kinds of widths that occur."""
+    cdef int64_t kinds[MAX_RANK]
+    cdef bint occurs[MAX_RANK][MOST_WORDS * MOST_WORDS]
+    cdef int64_t n, total = 0
+    cdef int a
+    for a in range(w.s.rank):
+        memset(occurs[a], 0, sizeof(occurs[a]))
+        for n in range(w.first[a], w.first[a + 1]):
+            occurs[a][kind_of(w, a, &w.overlaps[n])] = True
+        kinds[a] = 0
+        while kinds[a] < MOST_WORDS * MOST_WORDS and not occurs[a][kinds[a]]:
+            kinds[a] += 1
+        if kinds[a] == MOST_WORDS * MOST_WORDS:
+            return 0
+    while True:
+        total += aligned_messages(w, NULL, kinds)
+        for a in range(w.s.rank - 1, -1, -1):
+            kinds[a] += 1
+            while kinds[a] < MOST_WORDS * MOST_WORDS and not occurs[a][kinds[a]]:
+                kinds[a] += 1
+            if kinds[a] < MOST_WORDS * MOST_WORDS:
+                break
+            kinds[a] = 0
+            while not occurs[a][kinds[a]]:
+                kinds[a] += 1
+        else:
+            return total
+
+
+# --- regions ---------------------------------------------------------------------------------------------------------
+
+
 cdef struct Region:
-    int64_t elements, runs, pieces      # pieces: runs, cut where they are long
+    int64_t elements, amount, runs
+    int64_t pieces, misaligned      # runs, cut where they are long; and those that are not whole words
 
 
 cdef Region region(const Work* w, const int64_t* chosen) noexcept nogil:
-    """What one overlap per axis (or one sum of them) comes to."""
+    """What one overlap per axis comes to."""
     cdef Region r
     cdef int a, k
     cdef int64_t product, lines = 1, planes = 1
-    r.elements = 1
+    r.elements = r.amount = 1
     for a in range(w.s.rank):
         r.elements *= w.overlaps[chosen[a]].x1 - w.overlaps[chosen[a]].x0
+        r.amount *= w.amount[chosen[a]]
     r.runs = r.elements
     for k in range(w.links):
         product = 1
@@ -413,6 +578,7 @@ cdef Region region(const Work* w, const int64_t* chosen) noexcept nogil:
             lines *= w.lines[chosen[a]] if a == w.s.axis[0] else product
             planes *= w.planes[chosen[a]] if a == w.s.axis[0] or (w.s.digits > 1 and a == w.s.axis[1]) else product
         r.pieces += lines + planes
+    r.misaligned = r.pieces - aligned_messages(w, chosen, NULL) if w.uneven else 0
     return r
 
 
@@ -422,6 +588,7 @@ cdef Region all_regions(const Work* w) noexcept nogil:
     cdef int a, k
     cdef int64_t n, total, product, lines = 1, planes = 1, line, plane
     r.elements = 1
+    r.amount = 0        # nobody asks
     for a in range(w.s.rank):
         total = line = plane = 0
         for n in range(w.first[a], w.first[a + 1]):
@@ -442,6 +609,7 @@ cdef Region all_regions(const Work* w) noexcept nogil:
             product *= total
         r.runs -= product
     r.pieces = r.runs + (lines + planes if w.cuts else 0)
+    r.misaligned = r.pieces - all_aligned(w) if w.uneven else 0
     return r
 
 
@@ -449,7 +617,7 @@ cdef Region all_regions(const Work* w) noexcept nogil:
 
 cdef inline void add_words(int64_t* load, int64_t tile, const Work* w, int64_t elements) noexcept nogil:
     if load != NULL:
-        load[tile] += elements * w.run_bytes // 4
+        load[tile] += elements * w.unit // 4
 
 
 cdef void load_classes(const Work* w, const SideData* side, int64_t** along, const int32_t* device,
@@ -460,7 +628,7 @@ cdef void load_classes(const Work* w, const SideData* side, int64_t** along, con
     cdef int64_t c, n, product
     cdef int a
     for c in range(side.classes):
-        product = w.run_bytes
+        product = w.unit
         for a in range(side.rank):
             product *= along[a][side.partitions[c * side.rank + a]]
         for n in range(side.class_row[c], side.class_row[c] + copies):
@@ -479,6 +647,7 @@ cdef int count_tiled(const Work* w, const Device* v, Totals* t) noexcept nogil:
     t.transfers = r.pieces
     t.destinations = r.pieces * d.replicas
     t.elements = r.elements
+    t.misaligned = r.misaligned
     load_classes(w, s, <int64_t**> w.given, v.source, 1, v.sent)
     load_classes(w, d, <int64_t**> w.taken, v.destination, d.replicas, v.received)
     if r.elements == 0:
@@ -501,20 +670,20 @@ cdef int count_tiled(const Work* w, const Device* v, Totals* t) noexcept nogil:
                 r = region(w, chosen)
                 t.local_runs += r.runs
                 t.destinations -= r.pieces
-                add_words(v.received, tile, w, -r.elements)
+                add_words(v.received, tile, w, -r.amount)
                 if times != NULL:
                     times[taker] += 1
                 if (1 if times == NULL else times[taker]) == d.replicas:
                     t.transfers -= r.pieces
                     t.elements -= r.elements
-                    add_words(v.sent, tile_of(v.source, s.ordinals[s.class_row[c]]), w, -r.elements)
+                    t.misaligned -= r.misaligned
+                    add_words(v.sent, tile_of(v.source, s.ordinals[s.class_row[c]]), w, -r.amount)
         if times != NULL:
             for n in range(s.class_row[c], s.class_row[c + 1]):
                 tile = tile_of(v.source, s.ordinals[n])
                 if tile < v.takers and v.taker[tile] >= 0:
                     times[v.taker[tile]] = 0
     free(times)
-    t.misaligned = t.transfers if w.run_bytes != s.itemsize else 0
     return DONE
 
 
@@ -528,23 +697,23 @@ cdef struct Steps:
     int64_t parts[MAX_RANK]
     int64_t at[MAX_RANK]        # the partition of every axis of the tensor
     const int64_t* along[MAX_RANK]  # elements of each partition
-    int64_t run_bytes
+    int64_t unit
     int64_t slow                # bytes: the product over all axes but the fastest
 
 
 cdef void weigh(Steps* p, const SideData* s) noexcept nogil:
     """The product over all axes but the fastest."""
     cdef int a
-    p.slow = p.run_bytes
+    p.slow = p.unit
     for a in range(s.rank):
         if p.axes == 0 or a != p.axis[0]:
             p.slow *= p.along[a][p.at[a]]
 
 
-cdef void start_steps(Steps* p, const SideData* s, int64_t** along, int64_t run_bytes) noexcept nogil:
+cdef void start_steps(Steps* p, const SideData* s, int64_t** along, int64_t unit) noexcept nogil:
     cdef int a, k, n = 0
     cdef int64_t running = 1
-    p.run_bytes = run_bytes
+    p.unit = unit
     for a in range(s.rank):
         p.at[a] = 0
         p.along[a] = along[a]
@@ -602,10 +771,11 @@ cdef int64_t count_stepped(const Work* w, int64_t* sent, int64_t* received, Tota
     t.transfers = r.pieces
     t.destinations = r.pieces * d.replicas
     t.elements = r.elements
+    t.misaligned = r.misaligned
     if r.elements == 0:
         return 0
-    start_steps(&source, s, <int64_t**> w.given, w.run_bytes)
-    start_steps(&destination, d, <int64_t**> w.taken, w.run_bytes)
+    start_steps(&source, s, <int64_t**> w.given, w.unit)
+    start_steps(&destination, d, <int64_t**> w.taken, w.unit)
     for tile in range(max(s.tiles, d.tiles)):
         gives = weight(&source) if tile < s.tiles else 0
         takes_ = weight(&destination) if tile < d.tiles else 0
@@ -618,18 +788,18 @@ cdef int64_t count_stepped(const Work* w, int64_t* sent, int64_t* received, Tota
                 r = region(w, chosen)
                 t.local_runs += r.runs
                 t.destinations -= r.pieces
-                takes_ -= r.elements * w.run_bytes
+                takes_ -= r.amount * w.unit
                 if d.replicas == 1:
                     t.transfers -= r.pieces
                     t.elements -= r.elements
-                    gives -= r.elements * w.run_bytes
+                    t.misaligned -= r.misaligned
+                    gives -= r.amount * w.unit
         if sent != NULL:
             sent[tile] += gives // 4
             received[tile] += takes_ // 4
         bound = max(bound, max(gives, takes_))
         step(&source, s)
         step(&destination, d)
-    t.misaligned = t.transfers if w.run_bytes != s.itemsize else 0
     return bound // 4
 
 
@@ -657,7 +827,7 @@ cdef int decide_linear(Work* w, bint to_linear, const int64_t* shape) noexcept n
     if line.scattered or not runs_along_rows(box):
         return WALK
     w.longest = 0
-    w.run_bytes = line.itemsize
+    w.unit = line.itemsize
     for n in range(w.first[last], w.first[last + 1]):
         o = &w.overlaps[n]
         mixed |= o.x0 | o.x1 | o.y0 | width(box, last, o.source if to_linear else o.destination)
@@ -668,7 +838,7 @@ cdef int decide_linear(Work* w, bint to_linear, const int64_t* shape) noexcept n
 cdef bint lines_are_words(Work* w, const int64_t* shape) noexcept nogil:
     """Whether two linear sides of one shape are cut at whole words everywhere."""
     cdef int64_t mixed = w.s.grain | w.d.grain | shape[w.s.rank - 1]
-    w.run_bytes = w.s.itemsize
+    w.unit = w.s.itemsize
     return not w.s.scattered and not w.d.scattered and mixed % (4 // w.s.itemsize) == 0
 
 

@@ -44,7 +44,7 @@ cdef bint is_regular(const Work* w, int* inner, int64_t* unit) noexcept nogil:
     cdef int k, a
     cdef int64_t n, longest = 0
     cdef const Overlap* o
-    if w.cuts or s.replicas > 1 or s.digits == 0 or d.digits == 0 or s.axis[0] != d.axis[0] or s.count[0] != d.count[0]:
+    if s.replicas > 1 or s.digits == 0 or d.digits == 0 or s.axis[0] != d.axis[0] or s.count[0] != d.count[0]:
         return False
     if s.divisor[0] != 1 or d.divisor[0] != 1:
         return False
