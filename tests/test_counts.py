@@ -1,5 +1,6 @@
 """Counts that no list could hold, against closed forms worked out by hand; and many counts at once."""
 
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -145,3 +146,20 @@ def test_results_are_their_own():
     first.sent_words[:] = -1
     assert (second.sent_words >= 0).all()
     assert np.shares_memory(first.sent_words, second.sent_words) is False
+
+
+def test_plans_counts_and_errors_go_between_processes():
+    source, destination, *_ = pairs(2)[1]
+    plan = tiling.plan_copy(source, destination)
+    again = pickle.loads(pickle.dumps(plan))
+    assert again.transfers.bytes.tolist() == plan.transfers.bytes.tolist()
+    assert again.zero_fill.offset.tolist() == plan.zero_fill.offset.tolist()
+    count = pickle.loads(pickle.dumps(tiling.count_copy(source, destination)))
+    assert (count.transfers, count.staging) == (len(plan.transfers), plan.staging)
+    for error in (
+        tiling.DumpError("breaks off", line=3, column=7, value="x", accepted="a field"),
+        tiling.CopyError("wrong", where="mapping", value=3),
+    ):
+        same = pickle.loads(pickle.dumps(error))
+        assert type(same) is type(error)
+        assert (str(same), vars(same)) == (str(error), vars(error))

@@ -31,6 +31,9 @@ class LayoutError(ValueError):
             text += f", got {shown if len(shown) <= 120 else shown[:117] + '...'}"
         return f"{text}; accepted: {self.accepted}" if self.accepted else text
 
+    def __reduce__(self) -> Any:
+        return _remade, (type(self), self.args, self.__dict__)
+
     def under(self, prefix: str) -> LayoutError:
         """Prefix the position, for errors of a part seen from its whole; returns itself."""
         joint = "" if not self.where or self.where.startswith("[") else "."
@@ -41,6 +44,13 @@ class LayoutError(ValueError):
         """Prefix the file that the position is in; returns itself."""
         self.where = f"{file}: {self.where}" if self.where else file
         return self
+
+
+def _remade(kind: type[LayoutError], args: tuple[Any, ...], state: dict[str, Any]) -> LayoutError:
+    """An error as another process raised it; the kinds' own arguments are in the state."""
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
 
 
 class FieldError(LayoutError):

@@ -129,6 +129,10 @@ class Retile:
     viewed: tuple[int, ...]
     device_tiles: int
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Analyses point into memory; whoever gets this copy from another process makes its own."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("analysis", "full_analysis")}
+
     @property
     def itemsize(self) -> int:
         return self.source.owned.itemsize
