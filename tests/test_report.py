@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import test_midgraph as dumps
 from click.testing import CliRunner
 from rich.console import Console
 
@@ -155,3 +156,15 @@ def test_narrow_terminals_get_whole_numbers(monkeypatch):
     for figure in ("164,610", "49,317,120", "31,890,048", "26,880"):
         assert figure in text
     assert "…" not in text
+
+
+def test_copies_that_are_not_planned_are_left_out_and_named(tmp_path):
+    path = tmp_path / "graph.txt"
+    kernel = dumps.copy(1, 0, "LocalKernel")
+    apart = dumps.operation("Barrier", [], [])
+    values = [dumps.value(0, dumps.LINEAR), dumps.value(1, dumps.ROWS), dumps.value(2, dumps.LEFT)]
+    path.write_text(dumps.graph(values, [dumps.copy(0, 2, "Automatic"), apart, kernel]), "utf-8")
+    made = report.of_file(path)
+    assert [row.phase for row in made.rows if not row.copy] == ["run 0"]
+    assert "run 1 is left out" in made.notes[-1]
+    assert "LocalKernel" in made.notes[-1]

@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from .counting import CopyCount, count_copy
-from .errors import FieldError
+from .errors import FieldError, PolicyError
 from .exchange import ExchangePhase
 from .layout import CoordinateMapping, OwnerMap, TensorType
 
 if TYPE_CHECKING:
     from .buildlog import BuildLog
+    from .midgraph import Copy
 
 EXAMPLE: Final = "siglip_mlp.json"
 
@@ -276,28 +277,24 @@ def of_file(path: str | PathLike[str], progress: Progress | None = None) -> Repo
             accepted="a build log, or a dump `MidGraph { .. }`",
         )
     records = [Logged(f"{r.stage} phase {r.phase}", r.transfers, r.endpoint_lower_bound) for r in log.phases]
-    graphs = []
+    graphs, left_out = [], []
     for number, graph in enumerate(log.graphs):
         label = f"graph {number}" + (f" ({graph.label})" if graph.label else "")
         phases = []
         for k, copies in enumerate(graph.phases()):
-            cases = tuple(
-                CopyCase(
-                    f"value {c.source.id} to {c.destination.id}",
-                    c.source.type,
-                    c.destination.type,
-                    c.mapping,
-                    c.staging,
-                    c.source.owners,
-                    c.destination.owners,
-                    graph.tile_count,
-                )
-                for c in copies
-            )
-            phases.append(PhaseCase(f"run {k}", cases))
+            try:
+                phases.append(PhaseCase(f"run {k}", tuple(_case(copy, graph.tile_count) for copy in copies)))
+            except PolicyError as error:
+                left_out.append(f"{label}, run {k} is left out: {error}")
         graphs.append((label, phases))
-    made = build(f"{path}", graphs, records, _notes(log), progress)
+    made = build(f"{path}", graphs, records, _notes(log) + left_out, progress)
     return replace(made, log=_facts(log))
+
+
+def _case(copy: Copy, tile_count: int) -> CopyCase:
+    a, b = copy.source, copy.destination
+    name = f"value {a.id} to {b.id}"
+    return CopyCase(name, a.type, b.type, copy.mapping, copy.staging, a.owners, b.owners, tile_count)
 
 
 def _notes(log: BuildLog) -> list[str]:
