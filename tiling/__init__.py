@@ -10,13 +10,14 @@ The rooms, one way through (each module imports only from those before it)::
     copying          which bytes go from which tile to which        plan_copy
     counting         how many, and how bad the busiest tile is      count_copy, count_copies
     exchange         several copies together                        ExchangePhase
+    buffers          bytes in those layouts, plans carried out      pack, unpack, execute
     midgraph, buildlog   compiler dumps and logs                    parse_midgraph, read_log
     report, cli      tables for people
 
 The border to the compiled modules: `regions.retile` (copies), `ownership.resolve` (types) and the methods of
 `StorageMap` check and normalise what a caller gives, once; the kernels in `_partition`, `_ownership`, `_storage`,
-`_copy`, `_count`, `_fill`, `_compact` and `_exchange` get C-contiguous int32 and int64 columns of the right sizes and
-trust them.
+`_copy`, `_count`, `_fill`, `_compact`, `_exchange` and `_buffers` get C-contiguous int32 and int64 columns of the right
+sizes and trust them.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .buffers import Buffers, execute, pack, unpack
 from .compacting import StridedTransfers
 from .copying import CopyPlan, LocalRuns, Spans, Transfers, plan_copy
 from .counting import CopyCount, CopyCounts, count_copies, count_copy
@@ -99,6 +101,7 @@ __all__ = [
     "AxisView",
     "BlockMajor",
     "BufferShapeError",
+    "Buffers",
     "BuildLog",
     "CoordinateMapping",
     "CopyCount",
@@ -133,8 +136,11 @@ __all__ = [
     "count_copies",
     "count_copy",
     "enumerate_shards",
+    "execute",
+    "pack",
     "parse_log",
     "parse_midgraph",
     "plan_copy",
     "read_log",
+    "unpack",
 ]
