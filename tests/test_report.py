@@ -3,15 +3,21 @@
 import csv
 import io
 import json
+import math
 from pathlib import Path
 
+import engine
+import numpy as np
 import pytest
+import strategies
 import test_midgraph as dumps
+import twin
 from click.testing import CliRunner
+from hypothesis import given
 from rich.console import Console
 
 import tiling
-from tiling import report
+from tiling import execute, report
 from tiling.cli import main, print_tables
 
 
@@ -34,7 +40,8 @@ def test_the_example_prints_the_six_phases():
 def test_json_and_csv_have_the_same_rows():
     made = json.loads(run("report", "--json").output)
     rows = list(csv.DictReader(io.StringIO(run("report", "--csv").output)))
-    assert [{key: str(value) for key, value in row.items()} for row in made["rows"]] == rows
+    shown = {None: ""}
+    assert [{key: str(shown.get(value, value)) for key, value in row.items()} for row in made["rows"]] == rows
     phases = [row for row in made["rows"] if not row["copy"]]
     assert [row["transfers"] for row in phases] == [8612, 29652, 88718, 32961, 164610, 88507]
     assert made["differs"] is False
@@ -68,7 +75,7 @@ def test_a_record_that_matches_outweighs_a_provisional_one():
 
 def test_check_exits_with_1(monkeypatch):
     wrong = report.build("one", [("graph", [case()])], [report.Logged("lower phase 3", 3, 1537)])
-    monkeypatch.setattr(report, "example", lambda progress: wrong)
+    monkeypatch.setattr(report, "example", lambda progress, verify: wrong)
     assert run("report").exit_code == 0
     result = run("report", "--check")
     assert result.exit_code == 1
@@ -168,3 +175,40 @@ def test_copies_that_are_not_planned_are_left_out_and_named(tmp_path):
     assert [row.phase for row in made.rows if not row.copy] == ["run 0"]
     assert "run 1 is left out" in made.notes[-1]
     assert "LocalKernel" in made.notes[-1]
+
+
+def test_verify_carries_every_copy_out(monkeypatch):
+    result = run("report", "--verify", "--check", "--json")
+    assert result.exit_code == 0
+    rows = json.loads(result.output)["rows"]
+    assert [row["bytes_right"] for row in rows if row["copy"]] == [True] * 10
+    assert "bytes right" in run("report", "--verify").output
+
+    def spoiled(plan, buffers):
+        made = execute(plan, buffers)
+        made.data[-1] ^= 1
+        return made
+
+    monkeypatch.setattr(report, "execute", spoiled)
+    result = run("report", "--verify")
+    assert result.exit_code == 1
+    assert "phase 0, weights come out wrong" in result.output
+
+
+def test_verify_a_log(tmp_path):
+    log = Path(__file__).parent / "data" / "logs" / "lines.log"
+    made = report.of_file(log, verify=True)
+    assert {row.bytes_right for row in made.rows if row.copy} == {True}
+
+
+@given(strategies.copies())
+def test_moved_arrays_are_the_twins(case):
+    if case["outside"] == "zero":
+        return
+    arguments = engine.arguments(case)
+    source, destination = arguments["source"], arguments["destination"]
+    array = np.arange(math.prod(source.shape), dtype=np.int64).reshape(source.shape)
+    mapping = arguments["mapping"] or tiling.CoordinateMapping()
+    got = report.moved(array, destination.shape, mapping)
+    assert got.shape == destination.shape
+    assert got.ravel().tolist() == twin.move(array.ravel(), source.shape, destination.shape, case["mapping"])

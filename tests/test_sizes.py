@@ -391,7 +391,7 @@ def test_zero_fill_takes_time_by_its_number():
 # --- sums that do not fit --------------------------------------------------------------------------------------------
 
 
-@KNOWN
+@ENDLESS
 def test_words_of_single_bytes():
     # Every byte is a message of a word: 2^62 words are received, which are four times as many bytes.
     a = TensorType.tiled([2**30, 2**32], F8, {1: 2})
@@ -416,7 +416,7 @@ def test_padding_that_all_shards_carry():
     assert tiling.count_copy(a, b, staging="both").bytes == (1024 - 32) * 2  # logical extents only
 
 
-@KNOWN
+@ENDLESS
 def test_lists_that_no_machine_holds_are_refused_by_their_count():
     # 2^61 transfers to eight tiles each: their product is 2^64.
     a = TensorType.tiled([2**30, 2**31], F8, {1: 2})

@@ -64,17 +64,24 @@ def main() -> None:
 @click.argument("path", required=False, type=click.Path(path_type=Path))
 @formats
 @click.option("--check", is_flag=True, help="Exit with status 1 if a built phase differs.")
-def report_command(path: Path | None, form: str | None, check: bool) -> None:
+@click.option(
+    "--verify", is_flag=True, help="Carry every copy out on random bytes too; status 1 if any comes out wrong."
+)
+def report_command(path: Path | None, form: str | None, check: bool, verify: bool) -> None:
     """Report on the copies and phases of a build log or a graph's dump.
 
     PATH is a log (its dumps and exchange phases are found) or a file with a dump `MidGraph { .. }`. Without it, the
     built-in example is reported on: the six exchange phases of a SigLIP MLP for 1,472 tiles.
     """
     with input_errors(), progress_bar() as progress:
-        made = report.example(progress) if path is None else report.of_file(path, progress)
+        made = report.example(progress, verify) if path is None else report.of_file(path, progress, verify)
     print_report(made, form)
+    wrong = [row for row in made.rows if row.bytes_right is False]
+    for row in wrong:
+        click.echo(f"tiling: the bytes of {row.phase}, {row.copy} come out wrong", err=True)
     if check and made.differs:
         click.echo("tiling: a built phase differs from its log", err=True)
+    if wrong or (check and made.differs):
         sys.exit(1)
 
 
@@ -202,7 +209,7 @@ def wide_table(graph: str, rows: list[report.Row]) -> Table:
             _busiest(row.busiest_sender, row.sent_words),
             _busiest(row.busiest_receiver, row.received_words),
             f"{row.bound:,}",
-            f"[{STYLES[row.status]}]{escape(_logged(row))}[/]" if row.status else "",
+            f"[{STYLES[row.status]}]{escape(_logged(row))}[/]" if row.status else _proved(row),
             style="" if row.copy else "bold",
             end_section=not row.copy,
         )
@@ -219,7 +226,7 @@ def narrow_table(graph: str, rows: list[report.Row]) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         name = escape(f"{row.copy}, {row.staging}") if row.copy else escape(row.phase)
-        status = f" [{STYLES[row.status]}]{row.status}[/]" if row.status else ""
+        status = f" [{STYLES[row.status]}]{row.status}[/]" if row.status else f" {_proved(row)}".rstrip()
         figures = (row.transfers, row.local_runs, row.bytes, row.sent_words, row.received_words, row.bound)
         table.add_row(
             name + status, *(f"{n:,}" for n in figures), style="" if row.copy else "bold", end_section=not row.copy
@@ -233,6 +240,10 @@ def _busiest(tile: int, words: int) -> str:
 
 def _logged(row: report.Row) -> str:
     return f"{row.status}: {row.logged}" if row.logged else row.status
+
+
+def _proved(row: report.Row) -> str:
+    return {True: "[green]bytes right[/]", False: "[bold red]bytes WRONG[/]", None: ""}[row.bytes_right]
 
 
 def print_transfers(

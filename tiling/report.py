@@ -15,7 +15,11 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
+from .buffers import execute, pack
+from .copying import plan_copy
 from .counting import CopyCount, count_copy
 from .errors import FieldError, PolicyError
 from .exchange import ExchangePhase
@@ -85,6 +89,7 @@ class Row:
     `transfers`, `local_runs`, and `bytes` are totals; the busiest tiles are given with their 4-byte words; `bound` is
     the endpoint lower bound in words. `status` of a phase is "built" (a log has this count and bound), "differs" (a log
     has this count, and other figures with it), "not built" (no record is like it), or empty where there is no log.
+    `bytes_right` of a copy says whether carrying it out gave the right bytes, if that was asked for.
     """
 
     graph: str
@@ -103,6 +108,7 @@ class Row:
     bound: int
     status: str = ""
     logged: str = ""
+    bytes_right: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +126,7 @@ class Report:
         """Whether a built phase differs, or a log's phases were all missed by the graphs beside them."""
         phases = [row for row in self.rows if not row.copy]
         missed = self.has_log and bool(phases) and not any(row.status == BUILT for row in phases)
-        return missed or any(row.status == DIFFERS for row in phases)
+        return missed or any(row.status == DIFFERS or row.bytes_right is False for row in self.rows)
 
     def to_json(self) -> str:
         rows = [asdict(row) for row in self.rows]
@@ -146,7 +152,46 @@ def short_type(type: TensorType) -> str:
     return f"{list(type.shape)} {type.precision} {order} on {tiling.tile_count}{copies}: {cuts}".replace(", ", ",")
 
 
-def copy_row(graph: str, phase: str, case: CopyCase, count: CopyCount) -> Row:
+def moves_right(case: CopyCase) -> bool:
+    """Carry a copy out on random bytes: whether every byte of the destination, padding included, is what packing gives."""
+    where = case.device_tiles
+    plan = plan_copy(
+        case.source,
+        case.destination,
+        case.mapping,
+        staging=case.staging,
+        device_tiles=where,
+        source_owners=case.source_owners,
+        destination_owners=case.destination_owners,
+    )
+    itemsize = case.source.precision.itemsize
+    array = np.random.default_rng(0).integers(1, 256, (*case.source.shape, itemsize), np.uint8)
+    array = array.view(f"u{itemsize}").reshape(case.source.shape)
+    done = execute(plan, pack(array, case.source, case.source_owners, where))
+    want = pack(moved(array, case.destination.shape, case.mapping), case.destination, case.destination_owners, where)
+    return bool(np.array_equal(done.data, want.data))
+
+
+def moved(array: NDArray[Any], shape: tuple[int, ...], mapping: CoordinateMapping) -> NDArray[Any]:
+    """The array of a destination's shape that a copy's mapping takes out of a source's; see `CoordinateMapping`."""
+    view = mapping.view
+    if view is not None:
+        s, m, f = view.split_axis, view.merge_axis, view.factor
+        cut, grown = (m, s) if view.reversed else (s, m)
+        # The cut axis becomes two, one of which becomes part of the grown axis: its slow part, or (merging) its fast part.
+        width = array.shape[cut] // f
+        parts = (width, f) if view.reversed else (f, width)
+        array = array.reshape(*array.shape[:cut], *parts, *array.shape[cut + 1 :])
+        part = np.moveaxis(array, cut + 1 if view.reversed else cut, -1)  # all the others keep their places
+        array = np.moveaxis(part, -1, grown if view.reversed else grown + 1)
+        array = array.reshape(
+            *array.shape[:grown], array.shape[grown] * array.shape[grown + 1], *array.shape[grown + 2 :]
+        )
+    offsets = mapping.offsets or (0,) * len(shape)
+    return array[tuple(slice(o, o + n) for o, n in zip(offsets, shape, strict=True))]
+
+
+def copy_row(graph: str, phase: str, case: CopyCase, count: CopyCount, verify: bool = False) -> Row:
     return Row(
         graph,
         phase,
@@ -158,6 +203,7 @@ def copy_row(graph: str, phase: str, case: CopyCase, count: CopyCount) -> Row:
         count.local_runs,
         count.bytes,
         *_loads(ExchangePhase([count])),
+        bytes_right=moves_right(case) if verify else None,
     )
 
 
@@ -194,8 +240,9 @@ def build(
     log: Iterable[Logged] = (),
     notes: Iterable[str] = (),
     progress: Progress | None = None,
+    verify: bool = False,
 ) -> Report:
-    """Count everything. `progress` is called with copies done and copies in all."""
+    """Count everything; `verify` carries it out on random bytes. `progress` gets copies done and copies in all."""
     graphs, log = list(graphs), list(log)
     total = sum(len(phase.copies) for _, phases in graphs for phase in phases)
     done, rows = 0, []
@@ -204,7 +251,7 @@ def build(
             counts = []
             for case in phase.copies:
                 counts.append(case.count())
-                rows.append(copy_row(graph, phase.name, case, counts[-1]))
+                rows.append(copy_row(graph, phase.name, case, counts[-1], verify))
                 done += 1
                 if progress is not None:
                     progress(done, total)
@@ -228,10 +275,10 @@ def build(
     return Report(title, tuple(rows), tuple(notes), bool(log))
 
 
-def example(progress: Progress | None = None) -> Report:
+def example(progress: Progress | None = None, verify: bool = False) -> Report:
     """The report on the built-in example: the six exchange phases of a SigLIP MLP, and what a compiler logged."""
     title, phases = example_phases()
-    return build(title, [("", phases)], progress=progress)
+    return build(title, [("", phases)], progress=progress, verify=verify)
 
 
 def example_phases() -> tuple[str, list[PhaseCase]]:
@@ -257,7 +304,7 @@ def _phases_from_json(data: dict[str, Any]) -> tuple[str, list[PhaseCase]]:
     return data["title"], phases
 
 
-def of_file(path: str | PathLike[str], progress: Progress | None = None) -> Report:
+def of_file(path: str | PathLike[str], progress: Progress | None = None, verify: bool = False) -> Report:
     """The report on a build log, or on a file with a graph's dump.
 
     Raises
@@ -287,7 +334,7 @@ def of_file(path: str | PathLike[str], progress: Progress | None = None) -> Repo
             except PolicyError as error:
                 left_out.append(f"{label}, run {k} is left out: {error}")
         graphs.append((label, phases))
-    made = build(f"{path}", graphs, records, _notes(log) + left_out, progress)
+    made = build(f"{path}", graphs, records, _notes(log) + left_out, progress, verify)
     return replace(made, log=_facts(log))
 
 
