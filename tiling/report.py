@@ -153,7 +153,7 @@ def short_type(type: TensorType) -> str:
 
 
 def moves_right(case: CopyCase) -> bool:
-    """Carry a copy out on random bytes: whether every byte of the destination, padding included, is what packing gives."""
+    """Carry a copy out on random bytes: whether every byte it gives, padding included, is what packing gives."""
     where = case.device_tiles
     plan = plan_copy(
         case.source,
@@ -178,7 +178,7 @@ def moved(array: NDArray[Any], shape: tuple[int, ...], mapping: CoordinateMappin
     if view is not None:
         s, m, f = view.split_axis, view.merge_axis, view.factor
         cut, grown = (m, s) if view.reversed else (s, m)
-        # The cut axis becomes two, one of which becomes part of the grown axis: its slow part, or (merging) its fast part.
+        # The cut axis becomes two, of which one goes to the grown axis: as its fast part, or reversed as its slow part.
         width = array.shape[cut] // f
         parts = (width, f) if view.reversed else (f, width)
         array = array.reshape(*array.shape[:cut], *parts, *array.shape[cut + 1 :])
