@@ -163,3 +163,27 @@ def test_plans_counts_and_errors_go_between_processes():
         same = pickle.loads(pickle.dumps(error))
         assert type(same) is type(error)
         assert (str(same), vars(same)) == (str(error), vars(error))
+
+
+def test_single_columns_go_to_a_linear_side_and_back_in_any_order():
+    """One column wide, rows are all there is; a packed order scatters them."""
+    line = TensorType.linear([2, 2, 32, 1], F32, 4)
+    panels = TensorType.replicated([2, 2, 32, 1], F32, 3, order=tiling.Amp("TransposedOutput"))
+    array = np.arange(1, 129, dtype=np.uint32).reshape(line.shape)
+    for source, destination in ((line, panels), (panels, line)):
+        plan = tiling.plan_copy(source, destination, staging="none", device_tiles=4)
+        done = tiling.execute(plan, tiling.pack(array, source, device_tiles=4))
+        assert (done.data == tiling.pack(array, destination, device_tiles=4).data).all()
+
+
+def test_one_element_padded_to_blocks():
+    source = TensorType.tiled(
+        [1, 1], F16,
+        [AxisTiling(0, 3, shard_padding_multiple=16, padding="Zero", tile_stride=1),
+         AxisTiling(1, 2, shard_padding_multiple=2, padding="Zero", tile_stride=1)],
+        order=tiling.BlockMajor("Matrix", 16, 2),
+    )  # fmt: skip
+    for destination in (source, TensorType.replicated([1, 1], F16, 5)):
+        count, plan = tiling.count_copy(source, destination), tiling.plan_copy(source, destination)
+        assert (count.transfers, count.local_runs) == (len(plan.transfers), len(plan.local))
+        assert count.transfers + count.local_runs <= 5

@@ -40,6 +40,8 @@ cdef struct Work:
     bint uneven                 # runs are lines along the fastest axis that are not all whole words
     int64_t longest             # a linear side's: the longest overlap of the last axis
     bint cuts
+    int line                    # the axis of runs that are lines, -1 for none
+    int chain                   # the axis that whole lines are chained along, -1 for none
     int64_t* lines              # cuts: of runs along the fastest axis (there), times elements elsewhere
     int64_t* planes             # cuts: whole lines on the fastest axis, cuts of their chains on the second
     # The amount that each source partition gives and each destination partition takes, per axis.

@@ -290,6 +290,7 @@ cdef int find_cuts(Work* w) noexcept nogil:
         length = o.x1 - o.x0
         w.lines[n] = 0 if s.count[0] or d.count[0] else (length - 1) // most
         w.planes[n] = 0
+    w.line = a
     if not plane:
         w.cuts = True
         return DONE
@@ -318,8 +319,10 @@ cdef int find_cuts(Work* w) noexcept nogil:
     if s.count[1] or d.count[1]:
         if min(s.count[1] or d.count[1], d.count[1] or s.count[1]) * line > most:
             return WALK
+    w.chain = b
     for n in range(w.first[b], w.first[b + 1]):
         o = &w.overlaps[n]
+        w.lines[n] = 0
         w.planes[n] = 0 if s.count[1] or d.count[1] else ((o.x1 - o.x0) * line - 1) // most
     w.cuts = True
     return DONE
@@ -334,6 +337,7 @@ cdef int prepare(Work* w, const SideData* s, const SideData* d, const int64_t* o
     w.d = d
     w.links = 0
     w.cuts = False
+    w.line = w.chain = -1
     for a in range(s.rank):
         parts += s.parts[a] + d.parts[a]
         rows += s.parts[a] + 1
@@ -434,6 +438,7 @@ cdef int find_lines(Work* w) noexcept nogil:
             w.lines[n] += (size - 1) // CUT
             x += length
     w.cuts = True
+    w.line = a
     w.unit = 4
     sum_amounts(w, a)
     return DONE
@@ -478,7 +483,7 @@ cdef int64_t aligned_messages(const Work* w, const int64_t* chosen, const int64_
     cdef int64_t sum_[MOST_WORDS][MOST_WORDS]
     cdef int64_t here[MOST_WORDS][MOST_WORDS]
     cdef int64_t next_[MOST_WORDS][MOST_WORDS]
-    cdef int a, i, j, line = s.axis[0] if s.digits else s.rank - 1
+    cdef int a, i, j
     cdef const Overlap* o
     for a in range(s.rank):
         if chosen != NULL:
@@ -502,7 +507,7 @@ cdef int64_t aligned_messages(const Work* w, const int64_t* chosen, const int64_
             while x < o.x1:
                 y = o.y0 + x - o.x0
                 length = messages = 1
-                if a == line:
+                if a == w.line:
                     length = line_length(s, d, x, y, o.x1) if w.links else 1
                     messages = (length * s.itemsize + CUT - 1) // CUT - (length % words != 0)
                 here[remainder(s, a, x, strides[0], words)][remainder(d, a, y, strides[1], words)] += messages
@@ -575,8 +580,8 @@ cdef Region region(const Work* w, const int64_t* chosen) noexcept nogil:
     if w.cuts:
         for a in range(w.s.rank):
             product = w.overlaps[chosen[a]].x1 - w.overlaps[chosen[a]].x0
-            lines *= w.lines[chosen[a]] if a == w.s.axis[0] else product
-            planes *= w.planes[chosen[a]] if a == w.s.axis[0] or (w.s.digits > 1 and a == w.s.axis[1]) else product
+            lines *= w.lines[chosen[a]] if a == w.line else product
+            planes *= w.planes[chosen[a]] if a == w.line or a == w.chain else product
         r.pieces += lines + planes
     r.misaligned = r.pieces - aligned_messages(w, chosen, NULL) if w.uneven else 0
     return r
@@ -593,12 +598,12 @@ cdef Region all_regions(const Work* w) noexcept nogil:
         total = line = plane = 0
         for n in range(w.first[a], w.first[a + 1]):
             total += w.overlaps[n].x1 - w.overlaps[n].x0
-            if w.cuts:
+            if w.cuts and (a == w.line or a == w.chain):
                 line += w.lines[n]
                 plane += w.planes[n]
         r.elements *= total
-        lines *= line if a == w.s.axis[0] else total
-        planes *= plane if a == w.s.axis[0] or (w.s.digits > 1 and a == w.s.axis[1]) else total
+        lines *= line if a == w.line else total
+        planes *= plane if a == w.line or a == w.chain else total
     r.runs = r.elements
     for k in range(w.links):
         product = 1

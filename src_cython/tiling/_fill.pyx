@@ -37,6 +37,15 @@ cdef bint blocks_and_rest(const SideData* s, int a) noexcept nogil:
     return True
 
 
+cdef bint is_row_major(const SideData* s) noexcept nogil:
+    """Whether a side's elements stand in the order of their coordinates."""
+    cdef int k
+    for k in range(s.digits):
+        if s.divisor[k] != 1 or s.count[k] or (k and s.axis[k] >= s.axis[k - 1]):
+            return False
+    return True
+
+
 cdef bint is_regular(const Work* w, int* inner, int64_t* unit) noexcept nogil:
     """Whether a decided, axis-tiled copy has one run per overlap of an inner axis (set), at every outer coordinate."""
     cdef const SideData* s = w.s
@@ -728,7 +737,8 @@ def is_filled(Analysis analysis not None):
     if not analysis.decided or w.s.linear and w.d.linear:
         return False
     if w.s.linear or w.d.linear:
-        return w.longest * w.s.itemsize <= CUT and w.s.replicas == 1
+        return (w.longest * w.s.itemsize <= CUT and w.s.replicas == 1
+                and is_row_major(w.s if w.d.linear else w.d))
     return is_regular(w, &inner, &unit)
 
 

@@ -10,7 +10,7 @@ import tiling
 from tiling.regions import check
 from tiling.runs import runs
 
-EVEN = [32, 64, 96, 128]
+EVEN = [1, 32, 64, 96, 128]
 
 
 def totals(copy):
