@@ -3,7 +3,7 @@
 import engine
 import numpy as np
 import strategies
-from hypothesis import given
+from hypothesis import given, reject
 from hypothesis import strategies as st
 
 import tiling
@@ -73,7 +73,7 @@ def aligned_copies(draw):
     staging = draw(st.sampled_from(("auto", "none", "source", "both")))
     tiles = max(source.tiling.tile_count, destination.tiling.tile_count)
     turned = tiling.OwnerMap(draw(st.sampled_from((0, 0, tiles - 1, tiles // 2))))
-    return {
+    case = {
         "source": source,
         "destination": destination,
         "mapping": tiling.CoordinateMapping(offsets),
@@ -81,6 +81,11 @@ def aligned_copies(draw):
         "source_owners": draw(st.sampled_from((None, turned))),
         "destination_owners": draw(st.sampled_from((None, turned))),
     }
+    try:
+        check(**case)
+    except tiling.LayoutError:  # one column, in an order that needs more
+        reject()
+    return case
 
 
 @given(aligned_copies())
