@@ -196,7 +196,7 @@ def plan_copy(
         raise TooManyTransfersError(
             "too many transfers", where="max_transfers", value=count, accepted=f"at most {max_transfers}"
         )
-    check_rows(max(ends, local), "transfers")
+    check_rows(max(count, ends, local), "transfers")
     transfers, inside = _allocate(count, ends, local)
     columns = (
         transfers.source_tile,

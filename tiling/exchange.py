@@ -10,8 +10,9 @@ import numpy as np
 from . import _exchange
 from .copying import CopyPlan, Transfers
 from .counting import CopyCount
-from .errors import CopyError
-from .ownership import Int32, Int64
+from .errors import CopyError, SizeError
+from .layout import MAX_SIZE
+from .ownership import Int32, Int64, exact_sum
 
 
 class ExchangePhase:
@@ -46,11 +47,17 @@ class ExchangePhase:
     @cached_property
     def bytes(self) -> int:
         """Sum of the transfers' sizes; a multicast counts once."""
-        return sum(p.bytes if isinstance(p, CopyCount) else int(p.transfers.bytes.sum()) for p in self.parts)
+        return sum(p.bytes if isinstance(p, CopyCount) else exact_sum(p.transfers.bytes) for p in self.parts)
 
     @cached_property
     def _loads(self) -> tuple[Int64, Int64]:
         sent, received = np.zeros(self.device_tiles, np.int64), np.zeros(self.device_tiles, np.int64)
+        most = sum(
+            int(p.endpoint_lower_bound) if isinstance(p, CopyCount) else exact_sum(p.transfers.bytes)
+            for p in self.parts
+        )
+        if most > MAX_SIZE:
+            raise SizeError("the phase's words are too many", where="parts", value=most, accepted="at most 2^63-1")
         for part in self.parts:
             if isinstance(part, CopyCount):
                 sent[: part.device_tiles] += part.sent_words

@@ -34,6 +34,12 @@ MAX_RANK = 32
 IDENTITY = OwnerMap()
 
 
+def exact_sum(column: Int64) -> int:
+    """The sum of a column of sizes, which may be over 2^63-1: by halves, as numpy's own sum wraps."""
+    low = column & (2**32 - 1)
+    return (int(((column - low) >> 32).sum()) << 32) + int(low.sum())
+
+
 @dataclass(frozen=True, slots=True)
 class ShardTable:
     """The shards of a tensor, as columns; n shards of rank r, by ordinal, then by piece.
@@ -62,7 +68,7 @@ class ShardTable:
         return len(self.tile)
 
     def __repr__(self) -> str:
-        return f"ShardTable({len(self)} shards on {len(self.tile_bytes)} tiles, {int(self.bytes.sum())} bytes)"
+        return f"ShardTable({len(self)} shards on {len(self.tile_bytes)} tiles, {exact_sum(self.bytes)} bytes)"
 
 
 class AxisCut:
@@ -76,10 +82,13 @@ class AxisCut:
         Physical and logical widths.
     distinct : tuple of int
         The different physical widths, ascending; at most two are not 0.
-    widest, widest_logical : int
+    widest, widest_logical, total : int
+        The largest widths, and the sum of the physical ones.
     """
 
-    __slots__ = ("bounds", "distinct", "extent", "logical_widths", "partitions", "widest", "widest_logical", "widths")
+    __slots__ = (
+        "bounds", "distinct", "extent", "logical_widths", "partitions", "total", "widest", "widest_logical", "widths",
+    )  # fmt: skip
 
     def __init__(self, extent: int, bounds: Int64) -> None:
         bounds.flags.writeable = False
@@ -90,6 +99,7 @@ class AxisCut:
         self.distinct: tuple[int, ...] = tuple(sorted(set(self.widths.tolist())))
         self.widest: int = self.distinct[-1]
         self.widest_logical = int(self.logical_widths.max())
+        self.total = exact_sum(self.widths)
 
 
 class Ownership:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from math import prod
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -367,6 +368,11 @@ def check(
     _check_inside(destination.shape, viewed, offsets, outside)
     resolved = resolve_staging(source, destination, staging)
     a, b = resolve(source), resolve(destination)
+    carried = prod(min(x.total, y.total) for x, y in zip(a.cuts, b.cuts, strict=True))
+    if resolved == "none" and carried * a.itemsize > MAX_SIZE:
+        raise SizeError(
+            "the copy carries too much padding", where="destination", value=destination, accepted="at most 2^63-1 bytes"
+        )
     tiles = device_size([(a.tile_count, source_owners), (b.tile_count, destination_owners)], device_tiles)
     return Retile(
         Side(a, resolved in ("source", "both"), source_owners, tiles, "source_owners"),

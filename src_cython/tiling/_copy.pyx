@@ -23,34 +23,43 @@ cdef void write_transfers(Walk* w, int64_t remote, int64_t first, int64_t last) 
     cdef int64_t left = w.run_length * p.itemsize, source = w.run_source * p.itemsize
     cdef int64_t destination = w.run_destination * p.itemsize, size, e, n, words
     cdef int32_t tile
-    while left > 0:
-        size = min(left, <int64_t> CUT)
-        if s.filling:
-            if c.transfers == c.capacity or c.destinations + remote > c.ends:
-                return      # the list comes out short, which its maker sees
-            n = c.transfers
-            c.source_tile[n] = w.tile
-            c.source_offset[n] = source
-            c.size[n] = size
-            c.start[n] = c.destinations
-            n = c.destinations
-            for e in range(first, last):
-                tile = p.group_tile[e]
-                if p.holder[tile] != w.class_:
-                    c.destination_tile[n] = tile
-                    c.destination_offset[n] = destination
-                    n += 1
+    if not s.filling:
+        # Full messages are alike, and the last one is what is left.
+        n = (left - 1) // CUT
+        size = left - n * CUT
+        c.transfers += n + 1
+        c.destinations += (n + 1) * remote
+        s.bytes += left
+        if (source | destination) & 3:
+            s.misaligned += n + 1
+        elif size & 3:
+            s.misaligned += 1
         if s.sent != NULL:
-            words = (size + 3) >> 2
+            words = n * (CUT // 4) + (size + 3) // 4
             s.sent[w.tile] += words
             for e in range(first, last):
                 tile = p.group_tile[e]
                 if p.holder[tile] != w.class_:
                     s.received[tile] += words
+        return
+    while left > 0:
+        size = min(left, <int64_t> CUT)
+        if c.transfers == c.capacity or c.destinations + remote > c.ends:
+            return      # the list comes out short, which its maker sees
+        n = c.transfers
+        c.source_tile[n] = w.tile
+        c.source_offset[n] = source
+        c.size[n] = size
+        c.start[n] = c.destinations
+        n = c.destinations
+        for e in range(first, last):
+            tile = p.group_tile[e]
+            if p.holder[tile] != w.class_:
+                c.destination_tile[n] = tile
+                c.destination_offset[n] = destination
+                n += 1
         c.transfers += 1
-        c.destinations += remote
-        s.bytes += size
-        s.misaligned += ((source | destination | size) & 3) != 0
+        c.destinations = n
         left -= size
         source += size
         destination += size

@@ -34,9 +34,10 @@ cdef struct Work:
     int source_step[MAX_LINKS]
     int destination_step[MAX_LINKS]
     int64_t* along[MAX_LINKS]
-    # What messages count: `amount` along the axes (elements, or words along the lines of an uneven copy), times `unit`.
+    # What messages count: `amount` along the axes (elements, or words along the lines of an uneven copy), times `unit`
+    # and by `divide`: words.
     int64_t* amount
-    int64_t unit
+    int64_t unit, divide
     bint uneven                 # runs are lines along the fastest axis that are not all whole words
     int64_t longest             # a linear side's: the longest overlap of the last axis
     bint cuts

@@ -390,6 +390,7 @@ cdef int decide(Work* w) noexcept nogil:
     """Find the links, and whether they say everything. What they leave open is walked."""
     cdef int status = find_links(w)
     w.unit = w.s.itemsize
+    w.divide = 4
     w.uneven = not whole_words(w)
     if status == DONE and w.uneven:
         status = find_lines(w)
@@ -428,18 +429,21 @@ cdef int find_lines(Work* w) noexcept nogil:
         return WALK
     for n in range(w.first[a], w.first[a + 1]):
         o = &w.overlaps[n]
-        w.amount[n] = w.lines[n] = w.planes[n] = 0
+        w.lines[n] = w.planes[n] = 0
+        if w.links == 0:
+            continue            # every element is a message of one word
+        w.amount[n] = 0
         x = o.x0
         while x < o.x1:
             y = o.y0 + x - o.x0
-            length = line_length(s, d, x, y, o.x1) if w.links else 1
+            length = line_length(s, d, x, y, o.x1)
             size = length * s.itemsize
             w.amount[n] += (size + 3) // 4
             w.lines[n] += (size - 1) // CUT
             x += length
     w.cuts = True
     w.line = a
-    w.unit = 4
+    w.unit = w.divide = 1
     sum_amounts(w, a)
     return DONE
 
@@ -464,6 +468,16 @@ cdef inline int64_t remainder(const SideData* s, int a, int64_t x, const int64_t
     return total % words
 
 
+cdef inline int64_t rest_divisor(const SideData* s, int a) noexcept nogil:
+    """The divisor of an axis' slowest digit; what is below it repeats."""
+    cdef int k
+    cdef int64_t divisor = 1
+    for k in range(s.digits):
+        if s.axis[k] == a:
+            divisor = max(divisor, s.divisor[k] * max(s.count[k], <int64_t> 1))
+    return divisor
+
+
 cdef inline int64_t kind_of(const Work* w, int a, const Overlap* o) noexcept nogil:
     """The remainders of the widths of an overlap's two partitions."""
     cdef int64_t words = 4 // w.s.itemsize
@@ -477,7 +491,8 @@ cdef int64_t aligned_messages(const Work* w, const int64_t* chosen, const int64_
     """
     cdef const SideData* s = w.s
     cdef const SideData* d = w.d
-    cdef int64_t words = 4 // s.itemsize, n, x, y, f, g, length, messages, first
+    cdef int64_t words = 4 // s.itemsize, n, x, y, f, g, length, messages, first, period
+    cdef bint lines
     cdef int64_t widths[2][MAX_RANK]
     cdef int64_t strides[2][MAX_DIGITS]
     cdef int64_t sum_[MOST_WORDS][MOST_WORDS]
@@ -503,13 +518,22 @@ cdef int64_t aligned_messages(const Work* w, const int64_t* chosen, const int64_
             o = &w.overlaps[n]
             if chosen == NULL and kind_of(w, a, o) != kinds[a]:
                 continue
+            # Single elements repeat: their remainders have the period of both sides' digits.
+            lines = a == w.line and w.links
+            period = o.x1 - o.x0
+            if not lines and rest_divisor(d, a) <= period // words // rest_divisor(s, a):
+                period = words * rest_divisor(s, a) * rest_divisor(d, a)
             x = o.x0
-            while x < o.x1:
+            while x < o.x0 + period:
                 y = o.y0 + x - o.x0
-                length = messages = 1
-                if a == w.line:
-                    length = line_length(s, d, x, y, o.x1) if w.links else 1
+                length = 1
+                if lines:
+                    length = line_length(s, d, x, y, o.x1)
                     messages = (length * s.itemsize + CUT - 1) // CUT - (length % words != 0)
+                else:
+                    messages = (o.x1 - x - 1) // period + 1
+                    if a == w.line and words > 1:
+                        messages = 0        # shorter than a word
                 here[remainder(s, a, x, strides[0], words)][remainder(d, a, y, strides[1], words)] += messages
                 x += length
         memset(next_, 0, sizeof(next_))
@@ -622,7 +646,7 @@ cdef Region all_regions(const Work* w) noexcept nogil:
 
 cdef inline void add_words(int64_t* load, int64_t tile, const Work* w, int64_t elements) noexcept nogil:
     if load != NULL:
-        load[tile] += elements * w.unit // 4
+        load[tile] += elements * w.unit // w.divide
 
 
 cdef void load_classes(const Work* w, const SideData* side, int64_t** along, const int32_t* device,
@@ -637,7 +661,7 @@ cdef void load_classes(const Work* w, const SideData* side, int64_t** along, con
         for a in range(side.rank):
             product *= along[a][side.partitions[c * side.rank + a]]
         for n in range(side.class_row[c], side.class_row[c] + copies):
-            load[tile_of(device, side.ordinals[n])] = product // 4
+            load[tile_of(device, side.ordinals[n])] = product // w.divide
 
 
 cdef int count_tiled(const Work* w, const Device* v, Totals* t) noexcept nogil:
@@ -800,12 +824,12 @@ cdef int64_t count_stepped(const Work* w, int64_t* sent, int64_t* received, Tota
                     t.misaligned -= r.misaligned
                     gives -= r.amount * w.unit
         if sent != NULL:
-            sent[tile] += gives // 4
-            received[tile] += takes_ // 4
+            sent[tile] += gives // w.divide
+            received[tile] += takes_ // w.divide
         bound = max(bound, max(gives, takes_))
         step(&source, s)
         step(&destination, d)
-    return bound // 4
+    return bound // w.divide
 
 
 # --- one side linear -------------------------------------------------------------------------------------------------
@@ -833,6 +857,7 @@ cdef int decide_linear(Work* w, bint to_linear, const int64_t* shape) noexcept n
         return WALK
     w.longest = 0
     w.unit = line.itemsize
+    w.divide = 4
     for n in range(w.first[last], w.first[last + 1]):
         o = &w.overlaps[n]
         mixed |= o.x0 | o.x1 | o.y0 | width(box, last, o.source if to_linear else o.destination)
@@ -844,6 +869,7 @@ cdef bint lines_are_words(Work* w, const int64_t* shape) noexcept nogil:
     """Whether two linear sides of one shape are cut at whole words everywhere."""
     cdef int64_t mixed = w.s.grain | w.d.grain | shape[w.s.rank - 1]
     w.unit = w.s.itemsize
+    w.divide = 4
     return not w.s.scattered and not w.d.scattered and mixed % (4 // w.s.itemsize) == 0
 
 

@@ -585,7 +585,11 @@ cdef void cover_box(Box* box, int level, int64_t offset, Spans* s) noexcept nogi
         high = min(box.high[axis] - at, d.count)
         cover(s, offset + low, offset + high)
         return
-    for v in range(d.count):
+    # Only the values whose blocks meet the box along this axis; slower digits may be long.
+    low = box.low[axis] - (far[axis] - d.divisor * (d.count - 1))
+    low = (low + d.divisor - 1) // d.divisor if low > 0 else 0
+    high = min(d.count, (box.high[axis] - 1 - at) // d.divisor + 1)
+    for v in range(low, high):
         box.at[axis] = at + v * d.divisor
         cover_box(box, level + 1, offset + v * d.stride, s)
     box.at[axis] = at
