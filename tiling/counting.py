@@ -147,6 +147,8 @@ def count_copies(
     LayoutError
         As `count_copy` does, for the first copy that is not legal; `where` begins with ``pairs[i]``.
     """
+    if not isinstance(pairs, Iterable):
+        raise FieldError("not a sequence of pairs", where="pairs", value=pairs, accepted="an iterable of tuples")
     asked = list(pairs)
     table = np.empty((6, len(asked)), np.int64)
     starts = range(0, len(asked), CHUNK)

@@ -27,7 +27,10 @@ class LayoutError(ValueError):
     def __str__(self) -> str:
         text = f"{self.where}: {self.what}" if self.where else self.what
         if self.value is not None:
-            shown = repr(self.value)
+            try:
+                shown = repr(self.value)
+            except ValueError:  # numbers of thousands of digits
+                shown = f"{type(self.value).__name__} too long to print"
             text += f", got {shown if len(shown) <= 120 else shown[:117] + '...'}"
         return f"{text}; accepted: {self.accepted}" if self.accepted else text
 

@@ -25,6 +25,8 @@ class ExchangePhase:
     """
 
     def __init__(self, parts: Iterable[CopyPlan | CopyCount]) -> None:
+        if not isinstance(parts, Iterable):
+            raise CopyError("not a sequence of copies", where="parts", value=parts, accepted="CopyPlan, CopyCount")
         self.parts = tuple(parts)
         for i, part in enumerate(self.parts):
             if not isinstance(part, (CopyPlan, CopyCount)):

@@ -42,6 +42,12 @@ def check_integer(value: Any, where: str, low: int, high: int = MAX_SIZE) -> int
     return number
 
 
+def _sequence(value: Any, where: str) -> tuple[Any, ...]:
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+        raise FieldError("not a sequence", where=where, value=value, accepted="a list or tuple")
+    return tuple(value)
+
+
 def _integers(value: Any, where: str, low: int) -> tuple[int, ...]:
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
         raise FieldError("not a sequence of integers", where=where, value=value, accepted="a list or tuple of integers")
@@ -122,7 +128,12 @@ class _Variant:
     @classmethod
     def from_json(cls, obj: Any) -> Self:
         """Read the JSON form (a str is the name itself; text of JSON is taken as bytes)."""
-        return cast(Self, _variant_from_json(cls, msgspec.json.decode(obj) if isinstance(obj, bytes) else obj))
+        if isinstance(obj, bytes):
+            try:
+                obj = msgspec.json.decode(obj)
+            except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+                raise FieldError(f"not JSON ({error})", where=cls.__name__) from None
+        return cast(Self, _variant_from_json(cls, obj))
 
     @classmethod
     def _of_tag(cls, tag: str, content: Any) -> Self:
@@ -423,7 +434,7 @@ class TensorTiling(_Record, frozen=True):
         force_setattr(self, "tile_count", check_integer(self.tile_count, "tile_count", 1, MAX_TILES))
         force_setattr(self, "replicas", check_integer(self.replicas, "replicas", 1, MAX_TILES))
         if not isinstance(self.axes, tuple):
-            force_setattr(self, "axes", tuple(self.axes))
+            force_setattr(self, "axes", _sequence(self.axes, "axes"))
         for i, axis in enumerate(self.axes):
             check_instance(axis, f"axes[{i}]", AxisTiling)
 
@@ -515,14 +526,16 @@ class TensorType(_Record, frozen=True):
         cuts = (
             tuple(AxisTiling(cast(TensorAxis, a), p) for a, p in axes.items())
             if isinstance(axes, Mapping)
-            else tuple(axes)
+            else _sequence(axes, "axes")
         )
+        for i, cut in enumerate(cuts):
+            check_instance(cut, f"axes[{i}]", AxisTiling)
         if tile_count is None:
             tile_count = replicas
             for cut in cuts:
                 tile_count *= cut.partitions
         tiling = TensorTiling(tile_count, replicas, cuts)
-        return cls(tuple(shape), TensorFormat(precision, Layout(order, tiling, memory_class)))
+        return cls(cast("tuple[int, ...]", shape), TensorFormat(precision, Layout(order, tiling, memory_class)))
 
     @classmethod
     def replicated(

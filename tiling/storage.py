@@ -162,7 +162,10 @@ class StorageMap:
 
 def _integers(values: Any, where: str, ndim: int) -> NDArray[np.int64]:
     """`values` as a C-contiguous int64 array; floats, booleans and unsigned numbers over 2^63-1 are refused."""
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError:  # rows of different lengths
+        raise BufferShapeError("not an array", where=where, value=values, accepted=f"{ndim} dimensions") from None
     if array.size == 0 and not isinstance(values, np.ndarray):
         array = array.astype(np.int64).reshape(array.shape if array.ndim == ndim else (0,) * ndim)
     if array.dtype.kind not in "iu" or array.dtype == np.uint64:
