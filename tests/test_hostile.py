@@ -260,9 +260,6 @@ def test_reading_a_type_takes_memory_by_its_text():
             survives(lambda text=text: tiling.enumerate_shards(TensorType.from_json(text)))
 
 
-# --- types that no machine holds -------------------------------------------------------------------------------------
-
-
 # --- arguments of the wrong kind -------------------------------------------------------------------------------------
 
 FOUR = TensorType.replicated([4], F16, 1)

@@ -28,7 +28,6 @@ cdef struct Fill:
     Columns* out
     int inner                   # the axis whose overlaps are the runs
     int first                   # the fastest digit that is a loop
-    int64_t unit                # elements in a step along the inner axis
     Piece* pieces
     Pattern pattern             # memory NULL: the innermost loop is not patterned
     const int32_t* tile_of_class

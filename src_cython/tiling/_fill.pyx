@@ -386,7 +386,6 @@ cdef int fill_tiled(const Work* w, const Device* v, const int32_t* tile_of_class
     f.w = w
     f.out = out
     f.inner = inner
-    f.unit = unit
     f.first = 1 if unit == 1 else 2
     f.tile_of_class = tile_of_class
     f.pieces = <Piece*> malloc((w.first[s.rank] + 1) * sizeof(Piece))
