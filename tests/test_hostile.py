@@ -9,6 +9,9 @@ import math
 import os
 import random
 import re
+import subprocess
+import sys
+import textwrap
 import time
 import tracemalloc
 from pathlib import Path
@@ -260,6 +263,65 @@ def test_reading_a_type_takes_memory_by_its_text():
             survives(lambda text=text: tiling.enumerate_shards(TensorType.from_json(text)))
 
 
+# --- types that no machine holds -------------------------------------------------------------------------------------
+
+# In a process of its own with 4 GB: every one is a SizeError, and none is killed or waits for memory.
+GIANTS = {
+    "replicas": "enumerate_shards(whole([4], F16, 2**31 - 1))",
+    "replicas, counted": "count_copy(whole([4], F16, 2**31 - 1), whole([4], F16, 1))",
+    "multicast, counted": "count_copy(whole([4], F16, 1), whole([4], F16, 2**31 - 1))",
+    "partitions": "enumerate_shards(TensorType.sharded([4], F16, 0, 2**31 - 1))",
+    "partitions, counted": "count_copy(TensorType.sharded([2**40], F16, 0, 2**31 - 1), whole([2**40], F16, 1))",
+    "linear rows": "enumerate_shards(TensorType.linear([2**40, 1], F16, 4))",
+    "fewer linear rows": "enumerate_shards(TensorType.linear([2**30, 1], F16, 4))",
+    "linear tiles": "enumerate_shards(TensorType.linear([2**40], F16, 2**31 - 1))",
+    "linear, counted": "count_copy(TensorType.linear([2**30, 1], F16, 4), whole([2**30, 1], F16, 1))",
+    "device": "count_copy(whole([4], F16, 1), whole([4], F16, 1), device_tiles=2**31 - 1)",
+    "smaller device": "count_copy(whole([4], F16, 1), whole([4], F16, 1), device_tiles=2**28)",
+    "device, listed": "enumerate_shards(whole([4], F16, 1), device_tiles=2**31 - 1)",
+    "embedding": "count_copy(whole([4], F16, 1), whole([4], F16, 1), source_owners=OwnerMap(0, (2**31 - 2,)))",
+    "view": "count_copy(whole([2**40, 4], F16, 1), whole([1, 2**42], F16, 1), view(0, 1, 2**40))",
+    "reversed view": "count_copy(whole([4, 2**40], F16, 1), whole([2**42, 1], F16, 1), view(0, 1, 2**40, True))",
+    "strides": "count_copy(TensorType.tiled([4], F16, [AxisTiling(0, 2, tile_stride=3)], replicas=2**30 - 1), four)",
+    "list": "plan_copy(TensorType.tiled([2**29, 4], F32, {1: 2}), TensorType.tiled([2**29, 4], F32, {0: 2}))",
+}
+CHILD = """
+import faulthandler, resource
+resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+faulthandler.dump_traceback_later(50, exit=True)
+from tiling import *
+
+def view(*fields):
+    return CoordinateMapping((), AxisView(*fields))
+
+whole = TensorType.replicated
+four = whole([4], F16, 1)
+for name, code in {cases!r}.items():
+    try:
+        result = repr(eval(code))
+    except BaseException as error:
+        result = type(error).__name__
+    print(name, result, sep=": ", flush=True)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the memory of a process")
+def test_types_that_no_machine_holds():
+    code = textwrap.dedent(CHILD).format(cases=GIANTS)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=False)
+    assert done.stdout.splitlines() == [f"{name}: SizeError" for name in GIANTS], done.stderr
+
+
+@pytest.mark.skipif(not LONG, reason="takes minutes")
+def test_what_can_only_be_walked_is_given_up():
+    a, b = TensorType.replicated([2**40, 4], F16, 1), TensorType.tiled([2**39, 8], F16, {1: 2})
+    halves = tiling.CoordinateMapping((), tiling.AxisView(0, 1, 2))
+    with pytest.raises(tiling.SizeError):
+        tiling.count_copy(a, b, halves)
+    with pytest.raises(tiling.SizeError):
+        StorageMap(ROW_MAJOR, F16, [2**40, 4]).spans([0, 0], [2**40, 2])
+
+
 # --- arguments of the wrong kind -------------------------------------------------------------------------------------
 
 FOUR = TensorType.replicated([4], F16, 1)
@@ -269,6 +331,7 @@ FOUR = TensorType.replicated([4], F16, 1)
     "call",
     [
         lambda: tiling.count_copies(5),
+        lambda: tiling.count_copies([], progress=5),
         lambda: tiling.ExchangePhase(5),
         lambda: TensorType.tiled(5, F16),
         lambda: TensorType.tiled([4], F16, 5),
@@ -295,7 +358,9 @@ def test_arguments_of_any_kind(value):
             lambda: tiling.count_copy(FOUR, FOUR, device_tiles=value),
             lambda: tiling.plan_copy(FOUR, FOUR, max_transfers=value),
             lambda: tiling.enumerate_shards(FOUR, device_tiles=value),
+            lambda: tiling.plan_copy(FOUR, FOUR, require_aligned=value),
             lambda: tiling.count_copies([value]),
+            lambda: tiling.count_copies([], executor=value),
             lambda: tiling.ExchangePhase([value]),
         ):
             with pytest.raises(LayoutError):
@@ -567,7 +632,7 @@ def test_logs_of_one_thing_many_times_in_little_memory(repeated):
         survives(lambda: parse_midgraph("MidGraph { a: " + text))
 
 
-@pytest.mark.parametrize("repeated", [r for r in REPEATED if r != "a={"])
+@pytest.mark.parametrize("repeated", REPEATED, ids=REPEATED_IDS)
 def test_logs_of_one_thing_many_times_in_little_time(repeated):
     # Time goes by the size: what goes by its square takes many seconds already here.
     text = repeated * ((1_000_000 if LONG else 100_000) // len(repeated))

@@ -147,6 +147,27 @@ def test_panels_are_cut_by_dividing(rows):
     assert (count.transfers, count.bytes) == (4 * -(-rows * 16 // 16592), 4 * rows * 16)
 
 
+def test_blocks_that_no_divisor_joins():
+    # Column blocks of 2^40 + 1 and 2^40 + 3 meet nowhere; finding that out must not take 2^40 steps.
+    def panels(block):
+        order = BlockMajor("Matrix", 64, block)
+        cut = AxisTiling(1, 1, padding_multiple=block, padding="Zero")
+        return TensorType.tiled([64, 2**20], F8, [cut], order=order)
+
+    count = tiling.count_copy(
+        panels(2**40 + 1), panels(2**40 + 3), staging="none", destination_owners=OwnerMap(1), device_tiles=2
+    )
+    assert count.bytes >= 64 * 2**20
+
+
+def test_padding_that_is_carried_has_a_size_too():
+    # Every shard and the tensor itself are small enough; all padded shards together are not.
+    cuts = [AxisTiling(axis, 2, padding_multiple=4, padding="Zero") for axis in range(21)]
+    padded = TensorType.tiled([5] * 21, F8, cuts)
+    with pytest.raises(tiling.SizeError, match="too much padding"):
+        tiling.count_copy(padded, padded, staging="none")
+
+
 def test_counting_long_runs_takes_no_time():
     # Columns that are odd are walked, but what is one run is cut by dividing.
     odd = whole([2**31, 2**31 - 1], F8)

@@ -261,6 +261,7 @@ class _LogReader:
         self.text = text
         self.headers = [match.start() for match in _HEADER.finditer(text)]
         self.brackets = _Brackets(text)
+        self.word = (0, 0)  # the last stretch without a space that was looked for
         self.types: dict[str, TensorType] = {}  # allocation failures come in dozens for one type
         self.graphs: list[MidGraph] = []
         self.prepared: list[dict[str, Any]] = []
@@ -390,9 +391,10 @@ class _LogReader:
         return self.next_header(start) if is_pretty else self.stop(start)
 
     def word_end(self, start: int) -> int:
-        stop = self.stop(start)
-        space = _SPACE.search(self.text, start, stop)
-        return space.start() if space else stop
+        if not self.word[0] <= start < self.word[1]:
+            space = _SPACE.search(self.text, start)
+            self.word = start, space.start() if space else len(self.text)
+        return min(self.word[1], self.stop(start))
 
     def dump(self, start: int, label: str) -> int:
         """Read the dump that starts here; returns where it ends."""

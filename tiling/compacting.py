@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import accumulate
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,7 @@ class StridedTransfers:
         return len(self.source_tile)
 
     def __repr__(self) -> str:
-        size = int(self.count @ self.bytes)
+        size = sum(map(mul, self.count.tolist(), self.bytes.tolist()))
         return f"StridedTransfers({len(self)} rows of {int(self.count.sum())} transfers, {size} bytes)"
 
     def expand(self) -> Columns:

@@ -11,10 +11,10 @@ import numpy as np
 from . import _fill, _storage
 from .compacting import StridedTransfers, compact
 from .errors import AlignmentError, TooManyTransfersError
-from .layout import CoordinateMapping, OwnerMap, TensorType, check_integer
-from .ownership import Int32, Int64, check_rows
+from .layout import CoordinateMapping, OwnerMap, TensorType, check_instance, check_integer
+from .ownership import Int32, Int64, check_rows, exact_sum, within_memory
 from .regions import Retile, Staging, retile
-from .runs import runs
+from .runs import runs, walked
 from .storage import digit_table
 
 
@@ -59,7 +59,7 @@ class Transfers:
         )
 
     def __repr__(self) -> str:
-        return f"Transfers({len(self)} to {len(self.destination_tile)} destinations, {int(self.bytes.sum())} bytes)"
+        return f"Transfers({len(self)} to {len(self.destination_tile)} destinations, {exact_sum(self.bytes)} bytes)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class LocalRuns:
         return len(self.tile)
 
     def __repr__(self) -> str:
-        return f"LocalRuns({len(self)}, {int(self.bytes.sum())} bytes)"
+        return f"LocalRuns({len(self)}, {exact_sum(self.bytes)} bytes)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Spans:
         return len(self.tile)
 
     def __repr__(self) -> str:
-        return f"Spans({len(self)}, {int(self.bytes.sum())} bytes)"
+        return f"Spans({len(self)}, {exact_sum(self.bytes)} bytes)"
 
 
 @dataclass(frozen=True)
@@ -128,10 +128,17 @@ class CopyPlan:
 
     @cached_property
     def zero_fill(self) -> Spans:
-        """What of the destination's buffers nothing writes; empty where the destination is staged."""
+        """What of the destination's buffers nothing writes; empty where the destination is staged.
+
+        Raises
+        ------
+        SizeError
+            If there are 2^31-1 spans or more.
+        """
         return _zero_fill(self.retile)
 
 
+@within_memory
 def plan_copy(
     source: TensorType,
     destination: TensorType,
@@ -174,6 +181,7 @@ def plan_copy(
     TooManyTransfersError
         With the exact count, if it is over `max_transfers`.
     """
+    check_instance(require_aligned, "require_aligned", bool)
     copy = retile(
         source,
         destination,
@@ -189,14 +197,15 @@ def plan_copy(
     misaligned = 0
     if totals is None:
         assert kernel is not None
-        count, ends, local, _, misaligned = kernel.count()
+        count, ends, local, _, misaligned = walked(kernel)
     else:
         count, ends, local, _, misaligned = totals
     if max_transfers is not None and count > check_integer(max_transfers, "max_transfers", 0):
         raise TooManyTransfersError(
             "too many transfers", where="max_transfers", value=count, accepted=f"at most {max_transfers}"
         )
-    check_rows(max(count, ends, local), "transfers")
+    for rows in (count, local, ends):  # in this order: the last is exact if the first passed
+        check_rows(rows, "transfers", 28)
     transfers, inside = _allocate(count, ends, local)
     columns = (
         transfers.source_tile,
@@ -246,6 +255,7 @@ def _misaligned(x: Transfers, count: int) -> AlignmentError:
     )
 
 
+@within_memory
 def _zero_fill(copy: Retile) -> Spans:
     side = copy.destination
     if side.staged:
@@ -283,6 +293,7 @@ def _zero_fill(copy: Retile) -> Spans:
         owned.itemsize,
     )
     count = _storage.fill_gaps(*rows, None, None)
+    check_rows(count, "spans", 20)
     tiles, spans = np.empty(count, np.int32), np.empty((count, 2), np.int64)
     _storage.fill_gaps(*rows, tiles, spans)
     return Spans(tiles, np.ascontiguousarray(spans[:, 0]), np.ascontiguousarray(spans[:, 1]))

@@ -12,10 +12,10 @@ import numpy as np
 
 from ._count import count_many
 from .errors import FieldError, LayoutError
-from .layout import CoordinateMapping, OwnerMap, TensorType
-from .ownership import MAX_RANK, Int64
+from .layout import CoordinateMapping, OwnerMap, TensorType, check_instance
+from .ownership import MAX_RANK, Int64, check_rows, within_memory
 from .regions import Retile, Staging, check, retile, side_table
-from .runs import runs
+from .runs import runs, walked
 
 CHUNK: Final = 256  # copies that `count_copies` counts in one call of the kernel
 
@@ -57,6 +57,7 @@ class CopyCount:
         return int(max(self.sent_words.max(), self.received_words.max()))
 
 
+@within_memory
 def count_copy(
     source: TensorType,
     destination: TensorType,
@@ -83,12 +84,13 @@ def count_copy(
 
 
 def _count(copy: Retile) -> CopyCount:
+    check_rows(copy.device_tiles, "tiles", 16)
     sent, received = np.zeros((2, copy.device_tiles), np.int64)
     totals = None if copy.mapping.view is not None else copy.analysis.count(sent, received)
     if totals is not None:
         transfers, _, local, elements, misaligned = totals
         return CopyCount(copy, transfers, local, elements * copy.itemsize, misaligned, sent, received)
-    transfers, _, local, size, misaligned = runs(copy).count(sent, received)
+    transfers, _, local, size, misaligned = walked(runs(copy), sent, received)
     return CopyCount(copy, transfers, local, size, misaligned, sent, received)
 
 
@@ -149,6 +151,10 @@ def count_copies(
     """
     if not isinstance(pairs, Iterable):
         raise FieldError("not a sequence of pairs", where="pairs", value=pairs, accepted="an iterable of tuples")
+    if executor is not None:
+        check_instance(executor, "executor", Executor)
+    if progress is not None and not callable(progress):
+        raise FieldError("wrong type", where="progress", value=progress, accepted="callable")
     asked = list(pairs)
     table = np.empty((6, len(asked)), np.int64)
     starts = range(0, len(asked), CHUNK)
@@ -162,6 +168,7 @@ def count_copies(
     return CopyCounts(*table)
 
 
+@within_memory
 def _count_chunk(pairs: list[Pair], first: int, staging: str, outside: str, device_tiles: int | None) -> Int64:
     """Columns (6, n) in the order of `CopyCounts`."""
     copies = []

@@ -6,9 +6,12 @@ downstream works from the columns made here.
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, wraps
 from math import prod
+from typing import Final, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +33,11 @@ from .layout import (
 Int32 = NDArray[np.int32]
 Int64 = NDArray[np.int64]
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 MAX_RANK = 32
+MEMORY: Final = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else MAX_SIZE
 IDENTITY = OwnerMap()
 
 
@@ -96,7 +103,10 @@ class AxisCut:
         self.partitions = int(bounds.shape[1])
         self.widths: Int64 = bounds[2] - bounds[0]
         self.logical_widths: Int64 = bounds[1] - bounds[0]
-        self.distinct: tuple[int, ...] = tuple(sorted(set(self.widths.tolist())))
+        few = self.partitions < 4096  # a list of millions takes ten times the memory
+        self.distinct: tuple[int, ...] = tuple(
+            sorted(set(self.widths.tolist())) if few else np.unique(self.widths).tolist()
+        )
         self.widest: int = self.distinct[-1]
         self.widest_logical = int(self.logical_widths.max())
         self.total = exact_sum(self.widths)
@@ -159,6 +169,7 @@ class Ownership:
 
         A linear tensor has one class per tile.
         """
+        check_rows(self.tile_count, "tiles", 16)
         of_tile = np.empty(self.tile_count, np.int32)
         row = np.empty(self.tile_count // self.replicas + 1, np.int64)
         tiles = np.empty(self.tile_count, np.int32)
@@ -209,20 +220,39 @@ class Ownership:
         First element of each tile's interval (tiles + 1,), number of pieces before each tile (tiles + 1,), first
         element of each piece (pieces + 1,), and the ordinal that owns it (pieces,).
         """
+        check_rows(self.tile_count, "tiles", 16)
         begin, first = np.empty(self.tile_count + 1, np.int64), np.empty(self.tile_count + 1, np.int64)
         count = _ownership.count_pieces(
             prod(self.shape) // self.grain, self.grain, self.tile_count, self.shape[-1], begin, first
         )
-        check_rows(count, "shards of the linear tiling")
+        check_rows(count, "shards of the linear tiling", 12)
         piece_begin, ordinal = np.empty(count + 1, np.int64), np.empty(count, np.int32)
         _ownership.fill_pieces(begin, first, self.shape[-1], piece_begin, ordinal)
         return begin, first, piece_begin, ordinal
 
 
-def check_rows(rows: int, what: str) -> None:
-    """Refuse tables that no machine holds, before anything is allocated."""
+def check_rows(rows: int, what: str, size: int = 1) -> None:
+    """Refuse tables that no machine holds, or that this one does not, before anything is allocated.
+
+    `size` is the bytes of a row.
+    """
     if rows >= MAX_TILES:
         raise SizeError(f"too many {what} for a list", value=rows, accepted="fewer than 2^31-1")
+    if rows * size > MEMORY:
+        raise SizeError(f"too many {what} for this machine's memory", value=rows, accepted=f"at most {MEMORY // size}")
+
+
+def within_memory(function: Callable[P, R]) -> Callable[P, R]:
+    """What is legal but larger than this machine is an error like any other, not a MemoryError."""
+
+    @wraps(function)
+    def checked(*args: P.args, **more: P.kwargs) -> R:
+        try:
+            return function(*args, **more)
+        except MemoryError:
+            raise SizeError("more memory is needed than there is", accepted="fewer tiles, rows or transfers") from None
+
+    return checked
 
 
 @lru_cache(maxsize=16384)
@@ -259,6 +289,7 @@ def _cut_axis(extent: int, tiling: AxisTiling, entry: int) -> AxisCut:
         raise SizeError(
             "the padded axis is too long", where=where, value=groups * padded, accepted="at most 2^63-1 elements"
         )
+    check_rows(parts, "partitions", 48)
     bounds = np.empty((3, parts), np.int64)
     _partition.fill_bounds(
         logical,
@@ -343,6 +374,7 @@ def _check_linear(type: TensorType) -> None:
 
 
 @lru_cache(maxsize=16384)
+@within_memory
 def resolve(type: TensorType) -> Ownership:
     """Check that a type's tiling and order fit its shape, and keep what follows from it.
 
@@ -470,6 +502,7 @@ def device_size(counts: list[tuple[int, OwnerMap | None]], device_tiles: int | N
 def owner_tiles(owners: OwnerMap | None, tile_count: int, device_tiles: int, where: str = "owners") -> Int32:
     """The device tile of each ordinal (tile_count,) int32."""
     owners = IDENTITY if owners is None else owners
+    check_rows(tile_count, "tiles", 20)
     ordinals = np.arange(tile_count, dtype=np.int64)
     size = device_tiles if owners.embedding is None else len(owners.embedding)
     if owners.embedding is not None:
@@ -500,6 +533,7 @@ def owner_tiles(owners: OwnerMap | None, tile_count: int, device_tiles: int, whe
     return np.array(owners.embedding, np.int32)[turned]
 
 
+@within_memory
 def enumerate_shards(type: TensorType, owners: OwnerMap | None = None, device_tiles: int | None = None) -> ShardTable:
     """List a tensor's shards.
 
@@ -534,6 +568,8 @@ def enumerate_shards(type: TensorType, owners: OwnerMap | None = None, device_ti
             device = owner_tiles(owners, owned.tile_count, device_tiles)
     rank = owned.rank
     count = len(owned.pieces[3]) if owned.is_linear else owned.tile_count
+    check_rows(count, "shards", 24 * rank + 20)
+    check_rows(device_tiles, "tiles", 8)
     # All columns in one block, in the kernels' order: short tables take one allocation, long ones get large pages.
     box, ends = count * rank, count * (3 * rank + 2) + device_tiles
     words = np.empty(ends + (count + 1) // 2, np.int64)

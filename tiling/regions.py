@@ -29,7 +29,7 @@ from .layout import (
     check_choice,
     check_instance,
 )
-from .ownership import AxisCut, Int32, Int64, Ownership, device_size, owner_tiles, resolve
+from .ownership import AxisCut, Int32, Int64, Ownership, check_rows, device_size, owner_tiles, resolve
 from .storage import REST, digits
 
 Staging = Literal["none", "source", "destination", "both"]
@@ -221,6 +221,7 @@ def _split_overlay(source: AxisCut, destination: AxisCut, offset: int, factor: i
     h goes to the joint coordinate. The destination's partitions are laid out `factor` times, once per h.
     """
     parts = destination.partitions
+    check_rows(factor * parts, "segments of the view", 200)
     low, high = (np.clip(bound + offset, 0, width) for bound in destination.bounds[:2])
     h = np.repeat(np.arange(factor, dtype=np.int64), parts)
     bounds = np.ascontiguousarray(
@@ -240,6 +241,7 @@ def _merged_overlay(source: AxisCut, destination: AxisCut, offset: int, factor: 
 
     h * width goes to the joint coordinate, so every coordinate is a segment of its own.
     """
+    check_rows(source.extent, "segments of the view", 160)
     merged = np.arange(source.extent, dtype=np.int64)
     m, h = np.divmod(merged, factor)
     whole = np.array([[0], [source.extent // factor], [source.extent // factor]], np.int64)
@@ -369,7 +371,7 @@ def check(
     resolved = resolve_staging(source, destination, staging)
     a, b = resolve(source), resolve(destination)
     carried = prod(min(x.total, y.total) for x, y in zip(a.cuts, b.cuts, strict=True))
-    if resolved == "none" and carried * a.itemsize > MAX_SIZE:
+    if resolved == "none" and mapping.view is None and carried * a.itemsize > MAX_SIZE:
         raise SizeError(
             "the copy carries too much padding", where="destination", value=destination, accepted="at most 2^63-1 bytes"
         )

@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from ._copy import Runs
+from .errors import SizeError
 from .ownership import Int64
 from .regions import PART, Retile, Side
 from .storage import REST, digit_table, digits
@@ -68,6 +69,16 @@ def runs(copy: Retile) -> Runs:
         (over.joint, joint),
         to_linear,
     )
+
+
+def walked(kernel: Runs, *loads: Int64) -> tuple[int, int, int, int, int]:
+    """The kernel's count; an error where the walk would not end in a reasonable time."""
+    totals = kernel.count(*loads)
+    if totals is None:
+        raise SizeError(
+            "too many runs to be looked for one by one", accepted="fewer than 2^31 steps, or a copy in whole words"
+        )
+    return totals
 
 
 def _concatenate(arrays: list[Int64]) -> Int64:

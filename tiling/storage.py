@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import _storage
 from .errors import BufferShapeError, OrderError, SizeError
 from .layout import MAX_SIZE, ElementOrder, Precision, check_instance
-from .ownership import MAX_RANK, Int64, order_needs
+from .ownership import MAX_RANK, Int64, check_rows, order_needs, within_memory
 
 REST = 0  # a digit's count where it is the rest of the axis' width
 
@@ -99,6 +99,7 @@ class StorageMap:
     def __repr__(self) -> str:
         return f"StorageMap({self.order} {self.precision} {list(self.widths)}, {self.bytes} bytes)"
 
+    @within_memory
     def offset(self, coordinates: ArrayLike) -> Int64:
         """Byte offsets (n,) of coordinates (n, rank), in elements from the shard's start; padding included."""
         points = _integers(coordinates, "coordinates", 2)
@@ -117,6 +118,7 @@ class StorageMap:
             )
         return out
 
+    @within_memory
     def coordinate(self, offsets: ArrayLike) -> Int64:
         """Coordinates (n, rank) of byte offsets (n,): the inverse of `offset`."""
         values = _integers(offsets, "offsets", 1)
@@ -132,6 +134,7 @@ class StorageMap:
             )
         return out
 
+    @within_memory
     def spans(self, start: ArrayLike, end: ArrayLike) -> Int64:
         """The maximal byte spans of a box, ascending: (k, 2) offset and bytes.
 
@@ -155,7 +158,9 @@ class StorageMap:
         if (low == high).any():
             return np.empty((0, 2), np.int64)
         arguments = (self._table, self._widths, self.precision.itemsize, low, high)
-        out = np.empty((_storage.fill_spans(*arguments, None), 2), np.int64)
+        count = _storage.fill_spans(*arguments, None)
+        check_rows(count, "spans", 16)
+        out = np.empty((count, 2), np.int64)
         _storage.fill_spans(*arguments, out)
         return out
 

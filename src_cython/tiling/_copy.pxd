@@ -63,6 +63,7 @@ cdef struct Sink:
     Columns c
     bint filling
     int64_t bytes, misaligned
+    int64_t steps           # of the walk, which is given up after MOST_STEPS
     int64_t* sent
     int64_t* received
 

@@ -12,6 +12,10 @@ from ._columns cimport CUT, open_columns, put_local
 from ._storage cimport load_digits
 
 
+# What no count walks: about a minute. There is no list that long.
+cdef int64_t MOST_STEPS = <int64_t> 1 << 31
+
+
 # --- out: runs to rows -----------------------------------------------------------------------------------------------
 
 
@@ -116,7 +120,8 @@ cdef void push_linear(Walk* w, int64_t source, int64_t position, int64_t length)
             else:
                 high = i
         i = low
-    while length > 0:
+    while length > 0 and w.sink.steps <= MOST_STEPS:
+        w.sink.steps += 1
         while position >= p.to_begin[i + 1]:
             i += 1
         size = min(length, p.to_begin[i + 1] - position)
@@ -132,6 +137,7 @@ cdef void push_linear(Walk* w, int64_t source, int64_t position, int64_t length)
 
 
 cdef inline void emit(Walk* w, int64_t source, int64_t destination, int64_t length, int64_t group) noexcept nogil:
+    w.sink.steps += 1
     if w.p.to_linear:
         push_linear(w, source, destination, length)
     else:
@@ -185,7 +191,7 @@ cdef void stretch(Walk* w, int axis, int64_t source, int64_t base, const int64_t
     if reach == 0:
         emit(w, source, base + y * strides[axis], length, group)
         return
-    while length > 0:
+    while length > 0 and w.sink.steps <= MOST_STEPS:
         size = min(length, reach - low % reach)
         emit(w, source, base + low_offset(p, axis, low) + top * strides[axis], size, group)
         source += size
@@ -218,7 +224,8 @@ cdef void line_of_joint(Walk* w, const Segment* s, int64_t low, int64_t high, in
     cdef const Segment* j
     cdef const int64_t* strides
     cdef int64_t z, k, size
-    while low < high:
+    while low < high and w.sink.steps <= MOST_STEPS:
+        w.sink.steps += 1
         z = w.joint + s.z0 + (low - s.x0) * s.zstep
         k = find(p.joints, 0, p.joint_count, z)
         if k == p.joint_count:
@@ -314,7 +321,7 @@ cdef bint plane(Walk* w, int64_t source) noexcept nogil:
         step = p.second_stride if p.second_stride else strides[second.axis]
         v = settled_offset(w, strides, fast.axis, second.axis) + base + top * strides[fast.axis]
         y = s.y0 + low - s.x0
-        while low < high:
+        while low < high and w.sink.steps <= MOST_STEPS:
             x = y // p.divisor[second.axis]
             if step != n:           # the lines are apart in the destination
                 size = 1
@@ -337,6 +344,9 @@ cdef void descend(Walk* w, int level, int64_t source) noexcept nogil:
     cdef int axis = d.axis
     cdef int64_t at, group, kind, base, joint, k, x, v
     cdef const Segment* s
+    w.sink.steps += 1
+    if w.sink.steps > MOST_STEPS:       # given up
+        return
     if level == w.digits - 1:
         line(w, source)
         return
@@ -345,6 +355,8 @@ cdef void descend(Walk* w, int level, int64_t source) noexcept nogil:
     at = w.at[axis]
     if not w.last[level]:
         for v in range(d.count):
+            if w.sink.steps > MOST_STEPS:
+                break
             w.at[axis] = at + v * d.divisor
             descend(w, level + 1, source + v * d.stride)
         w.at[axis] = at
@@ -358,6 +370,8 @@ cdef void descend(Walk* w, int level, int64_t source) noexcept nogil:
         if s.x0 >= at + d.count:
             break
         for x in range(max(s.x0, at), min(s.x1, at + d.count)):
+            if w.sink.steps > MOST_STEPS:
+                return
             settle(w, axis, s, x)
             descend(w, level + 1, source + (x - at) * d.stride)
             w.group = group
@@ -463,6 +477,8 @@ cdef void walk(const Problem* p, Sink* sink) noexcept nogil:
     w.sink = sink
     w.piece = 0
     for n in range(p.tiles):
+        if sink.steps > MOST_STEPS:
+            break
         w.tile = p.tile[n]
         w.class_ = p.class_[n]
         w.sends = p.sends[n]
@@ -553,7 +569,10 @@ cdef class Runs:
             p.to_pieces = to_offset.shape[0]
 
     def count(self, int64_t[::1] sent=None, int64_t[::1] received=None):
-        """Transfers, destinations, local runs, bytes, misaligned; adds each tile's words to `sent`, `received`."""
+        """Transfers, destinations, local runs, bytes, misaligned; adds each tile's words to `sent`, `received`.
+
+        None if the walk was given up.
+        """
         cdef Sink s
         memset(&s, 0, sizeof(Sink))
         if sent is not None:
@@ -561,6 +580,8 @@ cdef class Runs:
             s.received = &received[0]
         with nogil:
             walk(&self.p, &s)
+        if s.steps > MOST_STEPS:
+            return None
         return s.c.transfers, s.c.destinations, s.c.locals_, s.bytes, s.misaligned
 
     def fill(self, int32_t[::1] source_tile not None, int64_t[::1] source_offset not None, int64_t[::1] size not None,

@@ -12,7 +12,7 @@ where both factors are sums over the axis' overlaps. The same products over one 
 is how the regions that stay on a tile are taken out; the products over one partition's overlaps give a tile's words.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
@@ -100,6 +100,16 @@ cdef Condition condition(const SideData* s, int a, int step, int64_t wide) noexc
         next_divisor = s.divisor[k] * count
 
 
+cdef int64_t block_of(const SideData* s, int a) noexcept nogil:
+    """What the constant digits of an axis come to."""
+    cdef int k
+    cdef int64_t block = 1
+    for k in range(s.digits):
+        if s.axis[k] == a and s.count[k]:
+            block *= s.count[k]
+    return block
+
+
 cdef bint takes(const SideData* s, int a, int step, int64_t x) noexcept nogil:
     """Whether coordinate x takes the step as far as the axis' constant digits go."""
     cdef int k
@@ -117,9 +127,47 @@ cdef inline int64_t last_of(int64_t x, int64_t period) noexcept nogil:
     return (x + 1) // period
 
 
+cdef int64_t common_divisor(int64_t a, int64_t b) noexcept nogil:
+    cdef int64_t rest
+    while b:
+        rest = a % b
+        a = b
+        b = rest
+    return a
+
+
+cdef int64_t inverse(int64_t a, int64_t n) noexcept nogil:
+    """The x in [0, n) with a * x = 1 (mod n), for a and n without a common divisor."""
+    cdef int64_t r = n, s = a, x = 0, y = 1, q, next_
+    while s:
+        q = r // s
+        next_ = r - q * s
+        r = s
+        s = next_
+        next_ = x - q * y
+        x = y
+        y = next_
+    return x + n if x < 0 else x % n
+
+
+cdef int64_t product_modulo(int64_t a, int64_t b, int64_t n) noexcept nogil:
+    """a * b (mod n) for a and b in [0, n), whatever the product is."""
+    cdef uint64_t x = <uint64_t> a, m = <uint64_t> n, total = 0
+    while b:
+        if b & 1:
+            total += x
+            if total >= m:
+                total -= m
+        x += x
+        if x >= m:
+            x -= m
+        b >>= 1
+    return <int64_t> total
+
+
 cdef int64_t both(int64_t low, int64_t high, int64_t m, int64_t n, int64_t shift) noexcept nogil:
     """How many x in [low, high) are -1 (mod m) and have x + shift = -1 (mod n); low >= 0 and low + shift >= 0."""
-    cdef int64_t x, step, end
+    cdef int64_t x, step, divisor
     if high <= low:
         return 0
     if m == 1:
@@ -130,32 +178,56 @@ cdef int64_t both(int64_t low, int64_t high, int64_t m, int64_t n, int64_t shift
         return last_of(high - 1, m) - last_of(low - 1, m) if shift % n == 0 else 0
     if n % m == 0:
         return last_of(high - 1 + shift, n) - last_of(low - 1 + shift, n) if shift % m == 0 else 0
-    # Neither divides the other: the first common one, if there is one, and from there by their common multiple.
-    end = high
-    step = m
-    while step % n:
-        step += m
+    # Neither divides the other: the first common one, if there is one, and from there by their common multiple. With
+    # the first x = -1 (mod m), x + 1 + shift + m * t = 0 (mod n) has to be solved for t.
+    divisor = common_divisor(m, n)
     x = (low + m) // m * m - 1
-    high = min(high, x + step)
-    while x < high:
-        if (x + 1 + shift) % n == 0:
-            return (end - 1 - x) // step + 1
-        x += m
-    return 0
+    if x >= high or (x + 1 + shift) % divisor:
+        return 0
+    n = n // divisor
+    step = n - (x + 1 + shift) // divisor % n       # x + 1 + shift is not negative
+    step = product_modulo(step % n, inverse(m // divisor % n, n), n)
+    if step > (high - 1 - x) // m:
+        return 0
+    x += step * m
+    return 1 if n > (high - 1 - x) // m else (high - 1 - x) // (m * n) + 1
+
+
+cdef int64_t odd_links(const SideData* s, const SideData* d, int a, int j, int k, const Condition* c,
+                       const Condition* e, int64_t low, int64_t high, int64_t shift) noexcept nogil:
+    """`links_along` where a side's condition has another shape: it goes by the coordinate modulo all of the side's
+    constant digits, so residues are tested one by one.
+    """
+    cdef int64_t n = 0, r, first
+    cdef int64_t m = block_of(s, a) if c.odd else block_of(d, a)
+    for r in range(m):
+        # Coordinates x = first (mod m) from 0 on; both sides' if both are odd, as both are Output then.
+        first = r if c.odd else (r - shift % m + m) % m
+        if c.odd and not takes(s, a, j, first) or e.odd and not takes(d, a, k, first + (shift % m + m) % m):
+            continue
+        if c.odd and e.odd:
+            n += both(low + m - 1 - first, high + m - 1 - first, m, 1, 0)
+        elif c.odd:
+            n += both(low + m - 1 - first, high + m - 1 - first, m, e.period, shift + first + 1 - m)
+            if e.not_period:
+                n -= both(low + m - 1 - first, high + m - 1 - first, m, e.not_period, shift + first + 1 - m)
+        else:
+            n += both(low, high, c.period, m, m - 1 - first)
+            if c.not_period:
+                n -= both(low, high, c.not_period, m, m - 1 - first)
+    return n
 
 
 cdef int64_t links_along(const SideData* s, const SideData* d, int a, int j, int k, const Condition* c,
                          const Condition* e, const Overlap* o) noexcept nogil:
     """How many coordinates of one overlap take step j of the source and step k of the destination, and stay in it."""
-    cdef int64_t shift = o.y0 - o.x0, low, high, x, n = 0
+    cdef int64_t shift = o.y0 - o.x0, low, high, n = 0
     low = max(max(o.x0 - min(c.move, <int64_t> 0), c.low), e.low - shift)
     high = min(min(o.x1 - max(c.move, <int64_t> 0), c.high), e.high - shift)
     if high <= low:
         return 0
     if c.odd or e.odd:
-        for x in range(low, high):
-            n += takes(s, a, j, x) and takes(d, a, k, x + shift)
-        return n
+        return odd_links(s, d, a, j, k, c, e, low, high, shift)
     if c.period == e.period == 1 and not c.not_period and not e.not_period:
         return high - low
     n = both(low, high, c.period, e.period, shift)
@@ -406,6 +478,7 @@ cdef int decide(Work* w) noexcept nogil:
 
 cdef enum:
     MOST_WORDS = 4      # elements in a word, at most
+    MOST_LINES = 1 << 24    # that an axis may have to be gone through one by one
 
 
 cdef inline int64_t line_length(const SideData* s, const SideData* d, int64_t x, int64_t y, int64_t end) noexcept nogil:
@@ -433,6 +506,9 @@ cdef int find_lines(Work* w) noexcept nogil:
         if w.links == 0:
             continue            # every element is a message of one word
         w.amount[n] = 0
+        length = min(s.count[0] or d.count[0], d.count[0] or s.count[0])
+        if length and (o.x1 - o.x0) // length > MOST_LINES:
+            return WALK
         x = o.x0
         while x < o.x1:
             y = o.y0 + x - o.x0

@@ -517,6 +517,9 @@ def fill_coordinates(const int64_t[:, ::1] table not None, const int64_t[::1] wi
 
 # --- boxes -----------------------------------------------------------------------------------------------------------
 
+cdef enum:
+    MOST_SPANS = 0x7fffffff     # counting stops here: no list is that long
+
 # Receives the covered spans of boxes in ascending order, joins what touches, and keeps the spans or the gaps.
 cdef struct Spans:
     bint gaps
@@ -590,6 +593,8 @@ cdef void cover_box(Box* box, int level, int64_t offset, Spans* s) noexcept nogi
     low = (low + d.divisor - 1) // d.divisor if low > 0 else 0
     high = min(d.count, (box.high[axis] - 1 - at) // d.divisor + 1)
     for v in range(low, high):
+        if s.count >= MOST_SPANS:
+            break
         box.at[axis] = at + v * d.divisor
         cover_box(box, level + 1, offset + v * d.stride, s)
     box.at[axis] = at
