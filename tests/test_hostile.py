@@ -1,6 +1,6 @@
 """Hostile input: only a `LayoutError` (or `OSError`, for files) comes out, soon and in little memory.
 
-`TILING_LONG=1` multiplies the cases; `TILING_LOGS` names a folder of real logs to be broken as well.
+`pytest --long` multiplies the cases; `TILING_LOGS` names a folder of real logs to be broken as well.
 """
 
 import copy
@@ -312,7 +312,7 @@ def test_types_that_no_machine_holds():
     assert done.stdout.splitlines() == [f"{name}: SizeError" for name in GIANTS], done.stderr
 
 
-@pytest.mark.skipif(not LONG, reason="takes minutes")
+@pytest.mark.long
 def test_what_can_only_be_walked_is_given_up():
     a, b = TensorType.replicated([2**40, 4], F16, 1), TensorType.tiled([2**39, 8], F16, {1: 2})
     halves = tiling.CoordinateMapping((), tiling.AxisView(0, 1, 2))

@@ -101,12 +101,23 @@ def storage(a, b):
     return [m.offset(points), m.coordinate(m.offset(points)), m.spans([3, 5], [20, 60])]
 
 
+ARRAY = np.arange(96 * 80, dtype=np.uint16).reshape(SHAPE)
+
+
+def carried(a, b):
+    source = tiling.pack(ARRAY, a)
+    plan = tiling.plan_copy(a, b)
+    held = tiling.pack(ARRAY, a, device_tiles=plan.device_tiles)
+    out = tiling.execute(plan, held)
+    return [source.data, out.data, tiling.unpack(out)]
+
+
 def counts(a, b):
     with ThreadPoolExecutor(2) as pool:
         return [tiling.count_copies([(a, b), (b, a), (a, a)] * 100, executor=pool)]
 
 
-JOBS = [(job, a, b) for job in (plan, count, shorten, shards, phase, moved) for a, b in product(TYPES, TYPES)]
+JOBS = [(job, a, b) for job in (plan, count, shorten, shards, phase, moved, carried) for a, b in product(TYPES, TYPES)]
 JOBS += [(viewed, a, a) for a in TYPES] + [(storage, None, None)] + [(counts, a, b) for a, b in pairwise(TYPES)]
 
 
