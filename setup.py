@@ -40,4 +40,4 @@ extensions = cythonize(
     },
 )
 
-setup(ext_modules=extensions)
+setup(ext_modules=extensions, options={"build_ext": {"parallel": os.cpu_count()}})

@@ -2,9 +2,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import disjoint_base
 
 from ._sides import SideTable
 
+@disjoint_base
 class Analysis:
     decided: bool
     def __init__(
