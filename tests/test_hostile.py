@@ -446,6 +446,86 @@ def test_coordinates_and_offsets_of_any_value(rows):
         assert got is None or got[:, 1].sum() == np.prod(high - low) * 2
 
 
+# --- arrays and buffers ----------------------------------------------------------------------------------------------
+
+SHAPE = (20, 48)
+PACKED = TensorType.tiled(SHAPE, F16, [tiling.AxisTiling(0, 3, block_size=16, padding="Zero")], order=Amp("Left"))
+COPIES = [
+    tiling.plan_copy(PACKED, TensorType.tiled(SHAPE, F16, {1: 4})),
+    tiling.plan_copy(PACKED, TensorType.tiled(SHAPE, F16, {"Linear": 5})),
+    tiling.plan_copy(PACKED, TensorType.replicated(SHAPE, F16, 3), destination_owners=tiling.OwnerMap(2)),
+]
+DTYPES = ["u1", "i1", "?", "u2", "i2", "f2", ">u2", ">f2", "u4", "f4", "u8", "c8", "M8[s]", "S2", "V2", "U1", "O"]
+GUARD = 4096
+
+
+@st.composite
+def arrays(draw):
+    """Arrays of any data-type, shape and memory; most are what `pack` takes, some almost."""
+    shape = draw(st.sampled_from([SHAPE] * 6 + [SHAPE[::-1], (20,), (20, 47), (0, 48), (20, 48, 1), (), (960,)]))
+    dtype = np.dtype(draw(st.sampled_from(["u2", "f2", "i2", "V2"] * 4 + DTYPES)))
+    if dtype.hasobject:
+        return np.full(shape, None)
+    count = 4 * int(np.prod(shape))
+    data = np.random.default_rng(0).integers(1, 255, count * dtype.itemsize, np.uint8).view(dtype)
+    array = data[: count // 4].reshape(shape)
+    match draw(st.integers(0, 7)):
+        case 0:
+            array = np.asfortranarray(array)
+        case 1 if array.ndim:
+            array = array[::-1]
+        case 2 if array.ndim == 2:
+            array = data.reshape(shape[0] * 2, shape[1] * 2)[::2, ::2]
+        case 3 if array.ndim:
+            array = np.broadcast_to(array[:1], array.shape)
+        case 4:  # at no multiple of its item size
+            array = np.frombuffer(b"x" + array.tobytes(), dtype, offset=1).reshape(shape)
+    if draw(st.booleans()):
+        array.flags.writeable = False
+    return array
+
+
+@fuzz(400)
+@given(arrays(), arrays())
+def test_arrays_are_packed_or_refused(array, other):
+    right = array.shape == SHAPE and array.dtype.itemsize == 2 and array.dtype.isnative and not array.dtype.hasobject
+    buffers = survives(lambda: tiling.pack(array, PACKED))
+    assert (buffers is not None) == right
+    if buffers is None:
+        return
+    back = tiling.unpack(buffers)
+    assert back.dtype == array.dtype
+    assert back.tobytes() == array.tobytes()
+    # And any array to write into: done, or not touched.
+    before = other.tobytes()
+    got = survives(lambda: tiling.unpack(buffers, out=other))
+    assert got is None or got is other
+    assert other.tobytes() == (before if got is None else array.tobytes())
+
+
+@fuzz(400)
+@given(st.data())
+def test_plans_of_any_columns_write_nowhere_else(data):
+    plan = copy.deepcopy(data.draw(st.sampled_from(COPIES)))
+    rows = data.draw(st.sampled_from([plan.transfers, plan.local, plan.zero_fill]))
+    names = [n for n in rows.__slots__ if len(getattr(rows, n))]
+    for _ in range(data.draw(st.integers(1, 3)) if names else 0):
+        column = getattr(rows, data.draw(st.sampled_from(names)))
+        at = data.draw(st.integers(0, len(column) - 1))
+        limit = np.iinfo(column.dtype)
+        edges = [limit.min, limit.max, limit.max // 2, -1, 0, 1, len(column), int(column[at]) + 1, int(column[at]) - 1]
+        column[at] = data.draw(st.sampled_from([e for e in edges if limit.min <= e <= limit.max]))
+    source = tiling.pack(np.ones(SHAPE, np.uint16), plan.source, device_tiles=plan.device_tiles)
+    size = len(tiling.Buffers(plan.destination, plan.retile.destination.owners, plan.device_tiles).data)
+    block = np.full(size + 2 * GUARD, 0xAB, np.uint8)
+    out = tiling.Buffers(
+        plan.destination, plan.retile.destination.owners, plan.device_tiles, block[GUARD : GUARD + size]
+    )
+    survives(lambda: tiling.execute(plan, source, out=out))
+    assert (block[:GUARD] == 0xAB).all()
+    assert (block[GUARD + size :] == 0xAB).all()
+
+
 COLUMNS = [
     *(np.zeros(3, np.int32), np.arange(0, 24, 8), np.full(3, 8), np.arange(4), np.ones(3, np.int32)),
     np.arange(100, 124, 8),
