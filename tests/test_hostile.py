@@ -306,6 +306,7 @@ for name, code in {cases!r}.items():
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits the memory of a process")
+@pytest.mark.skipif("ASAN_OPTIONS" in os.environ, reason="the sanitizer needs terabytes of addresses")
 def test_types_that_no_machine_holds():
     code = textwrap.dedent(CHILD).format(cases=GIANTS)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=False)
@@ -714,12 +715,12 @@ def test_logs_of_one_thing_many_times_in_little_memory(repeated):
 
 @pytest.mark.parametrize("repeated", REPEATED, ids=REPEATED_IDS)
 def test_logs_of_one_thing_many_times_in_little_time(repeated):
-    # Time goes by the size: what goes by its square takes many seconds already here.
-    text = repeated * ((1_000_000 if LONG else 100_000) // len(repeated))
+    # Time goes by the size, a second at most: what goes by its square takes a minute already here.
+    text = repeated * ((1_000_000 if LONG else 300_000) // len(repeated))
     start = time.perf_counter()
     survives(lambda: parse_log(STAMP + text))
     survives(lambda: parse_midgraph("MidGraph { a: " + text))
-    assert time.perf_counter() - start < (30 if LONG else 4)
+    assert time.perf_counter() - start < 30
 
 
 def test_files_that_are_none(tmp_path):
