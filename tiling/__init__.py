@@ -13,6 +13,7 @@ The rooms, one way through (each module imports only from those before it)::
     buffers          bytes in those layouts, plans carried out      pack, unpack, execute
     midgraph, buildlog   compiler dumps and logs                    parse_midgraph, read_log
     report, cli      tables for people
+    interop          shardings of JAX and PyTorch                   interop.jax, interop.dtensor
 
 The border to the compiled modules: `regions.retile` (copies), `ownership.resolve` (types) and the methods of
 `StorageMap` check and normalise what a caller gives, once; the kernels in `_partition`, `_ownership`, `_storage`,
@@ -36,6 +37,7 @@ from .errors import (
     DumpError,
     FieldError,
     LayoutError,
+    MissingExtraError,
     OrderError,
     OwnerError,
     PolicyError,
@@ -116,6 +118,7 @@ __all__ = [
     "LayoutError",
     "LocalRuns",
     "MidGraph",
+    "MissingExtraError",
     "OrderError",
     "OwnerError",
     "OwnerMap",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 
@@ -102,3 +103,19 @@ class DumpError(LayoutError):
 
 class PolicyError(CopyError):
     """A copy policy that is read from dumps but not planned."""
+
+
+class MissingExtraError(LayoutError):
+    """A library that an extra brings is not installed."""
+
+
+def extra(module: str, name: str) -> Any:
+    """Import and return a module that the extra `name` brings, or say what to install."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{module} is not installed",
+            where=f"extra {name}",
+            accepted=f"pip install 'tensor-tiling[{name}]'",
+        ) from error
