@@ -12,8 +12,10 @@ The rooms, one way through (each module imports only from those before it)::
     exchange         several copies together                        ExchangePhase
     buffers          bytes in those layouts, plans carried out      pack, unpack, execute
     midgraph, buildlog   compiler dumps and logs                    parse_midgraph, read_log
-    report, cli      tables for people
+    report           tables for people
+    explorer         a page for a browser
     interop          shardings of JAX and PyTorch                   interop.jax, interop.dtensor
+    cli              the command
 
 The border to the compiled modules: `regions.retile` (copies), `ownership.resolve` (types) and the methods of
 `StorageMap` check and normalise what a caller gives, once; the kernels in `_partition`, `_ownership`, `_storage`,

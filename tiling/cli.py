@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
-from . import __version__, report
+from . import __version__, explorer, report
 from .copying import plan_copy
 from .counting import count_copy
 from .errors import FieldError, LayoutError
@@ -83,6 +83,19 @@ def report_command(path: Path | None, form: str | None, check: bool, verify: boo
         click.echo("tiling: a built phase differs from its log", err=True)
     if wrong or (check and made.differs):
         sys.exit(1)
+
+
+@main.command("explore")
+@click.argument("path", required=False, type=click.Path(path_type=Path))
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Where the page goes.")
+def explore_command(path: Path | None, output: Path) -> None:
+    """Write a page to explore copies and phases with: one file, for any browser, that needs no network.
+
+    PATH is a build log or a file with a graph's dump; without it, the page has the built-in example.
+    """
+    with input_errors(), progress_bar("listing copies") as progress:
+        size = explorer.write_page(output, path, progress)
+    click.echo(f"{output}: {size:,} bytes")
 
 
 @main.command("copy")
@@ -155,13 +168,13 @@ def _view(text: str | None) -> AxisView | None:
 
 
 @contextmanager
-def progress_bar() -> Iterator[report.Progress | None]:
+def progress_bar(work: str = "counting copies") -> Iterator[report.Progress | None]:
     """A bar on standard error while a terminal looks on; it goes away when the work is done."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield None
         return
-    columns = (TextColumn("counting copies"), BarColumn(), MofNCompleteColumn())
+    columns = (TextColumn(work), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("")
         yield lambda done, total: bar.update(task, completed=done, total=total)

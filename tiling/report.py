@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from importlib import resources
 from os import PathLike
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .buffers import execute, pack
-from .copying import plan_copy
+from .copying import CopyPlan, plan_copy
 from .counting import CopyCount, count_copy
 from .errors import FieldError, PolicyError
 from .exchange import ExchangePhase
@@ -27,7 +27,7 @@ from .layout import CoordinateMapping, OwnerMap, TensorType
 
 if TYPE_CHECKING:
     from .buildlog import BuildLog
-    from .midgraph import Copy
+    from .midgraph import Copy, MidGraph
 
 EXAMPLE: Final = "siglip_mlp.json"
 
@@ -52,15 +52,13 @@ class CopyCase:
     device_tiles: int | None = None
 
     def count(self) -> CopyCount:
-        return count_copy(
-            self.source,
-            self.destination,
-            self.mapping,
-            staging=self.staging,
-            source_owners=self.source_owners,
-            destination_owners=self.destination_owners,
-            device_tiles=self.device_tiles,
-        )
+        return count_copy(**self._arguments())
+
+    def plan(self) -> CopyPlan:
+        return plan_copy(**self._arguments())
+
+    def _arguments(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "name"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +78,24 @@ class PhaseCase:
     name: str
     copies: tuple[CopyCase, ...]
     logged: Logged | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cases:
+    """What a report is made from: graphs (a label and phases each), a log's phase records, and notes.
+
+    `log` is what a log has beside its graphs, for machines; None where there is no log.
+    """
+
+    title: str
+    graphs: tuple[tuple[str, tuple[PhaseCase, ...]], ...]
+    records: tuple[Logged, ...] = ()
+    notes: tuple[str, ...] = ()
+    log: dict[str, Any] | None = None
+
+    def report(self, progress: Progress | None = None, verify: bool = False) -> Report:
+        made = build(self.title, self.graphs, self.records, self.notes, progress, verify)
+        return replace(made, log=self.log)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,19 +171,10 @@ def short_type(type: TensorType) -> str:
 def moves_right(case: CopyCase) -> bool:
     """Carry a copy out on random bytes: whether every byte it gives, padding included, is what packing gives."""
     where = case.device_tiles
-    plan = plan_copy(
-        case.source,
-        case.destination,
-        case.mapping,
-        staging=case.staging,
-        device_tiles=where,
-        source_owners=case.source_owners,
-        destination_owners=case.destination_owners,
-    )
     itemsize = case.source.precision.itemsize
     array = np.random.default_rng(0).integers(1, 256, (*case.source.shape, itemsize), np.uint8)
     array = array.view(f"u{itemsize}").reshape(case.source.shape)
-    done = execute(plan, pack(array, case.source, case.source_owners, where))
+    done = execute(case.plan(), pack(array, case.source, case.source_owners, where))
     want = pack(moved(array, case.destination.shape, case.mapping), case.destination, case.destination_owners, where)
     return bool(np.array_equal(done.data, want.data))
 
@@ -236,7 +243,7 @@ def _status(case: PhaseCase, phase: ExchangePhase, log: Iterable[Logged]) -> tup
 
 def build(
     title: str,
-    graphs: Iterable[tuple[str, list[PhaseCase]]],
+    graphs: Iterable[tuple[str, Sequence[PhaseCase]]],
     log: Iterable[Logged] = (),
     notes: Iterable[str] = (),
     progress: Progress | None = None,
@@ -277,8 +284,12 @@ def build(
 
 def example(progress: Progress | None = None, verify: bool = False) -> Report:
     """The report on the built-in example: the six exchange phases of a SigLIP MLP, and what a compiler logged."""
+    return example_cases().report(progress, verify)
+
+
+def example_cases() -> Cases:
     title, phases = example_phases()
-    return build(title, [("", phases)], progress=progress, verify=verify)
+    return Cases(title, (("", tuple(phases)),))
 
 
 def example_phases() -> tuple[str, list[PhaseCase]]:
@@ -305,7 +316,12 @@ def _phases_from_json(data: dict[str, Any]) -> tuple[str, list[PhaseCase]]:
 
 
 def of_file(path: str | PathLike[str], progress: Progress | None = None, verify: bool = False) -> Report:
-    """The report on a build log, or on a file with a graph's dump.
+    """The report on a build log, or on a file with a graph's dump; errors as `cases_of_file`."""
+    return cases_of_file(path).report(progress, verify)
+
+
+def cases_of_file(path: str | PathLike[str]) -> Cases:
+    """The copies and phases of a build log, or of a file with a graph's dump.
 
     Raises
     ------
@@ -324,8 +340,14 @@ def of_file(path: str | PathLike[str], progress: Progress | None = None, verify:
             accepted="a build log, or a dump `MidGraph { .. }`",
         )
     records = [Logged(f"{r.stage} phase {r.phase}", r.transfers, r.endpoint_lower_bound) for r in log.phases]
-    graphs, left_out = [], []
-    for number, graph in enumerate(log.graphs):
+    made = cases_of_graphs(f"{path}", log.graphs)
+    return replace(made, records=tuple(records), notes=(*_notes(log), *made.notes), log=_facts(log))
+
+
+def cases_of_graphs(title: str, graphs: Iterable[MidGraph]) -> Cases:
+    """The copies and phases of parsed graphs; `notes` names the phases whose policies are not planned."""
+    made, left_out = [], []
+    for number, graph in enumerate(graphs):
         label = f"graph {number}" + (f" ({graph.label})" if graph.label else "")
         phases = []
         for k, copies in enumerate(graph.phases()):
@@ -333,9 +355,8 @@ def of_file(path: str | PathLike[str], progress: Progress | None = None, verify:
                 phases.append(PhaseCase(f"run {k}", tuple(_case(copy, graph.tile_count) for copy in copies)))
             except PolicyError as error:
                 left_out.append(f"{label}, run {k} is left out: {error}")
-        graphs.append((label, phases))
-    made = build(f"{path}", graphs, records, _notes(log) + left_out, progress, verify)
-    return replace(made, log=_facts(log))
+        made.append((label, tuple(phases)))
+    return Cases(title, tuple(made), notes=tuple(left_out))
 
 
 def _case(copy: Copy, tile_count: int) -> CopyCase:
