@@ -212,7 +212,7 @@ function entry(item, p, c) {
 /** What a log says of a phase, if there is a log. */
 function status(item) {
   const made = element("small", {});
-  if (item.status) made.append(" ", element("small", { className: item.status, title: item.logged }, item.status));
+  if (item.status) made.append(" ", element("small", { className: item.status.replace(" ", "-"), title: item.logged }, item.status));
   return made;
 }
 
