@@ -27,6 +27,7 @@ from tiling.cli import main
 
 HOSTILE = "</title></script><script>window.hit = 1</script><img src=x onerror='window.hit = 1'><b>&amp;\u2028"
 SIDES = ("source", "destination")
+POSIX = pytest.mark.skipif(sys.platform == "win32", reason="devices and links of other systems")
 
 
 def case(name, source, destination, **more):
@@ -301,12 +302,14 @@ def test_errors_are_one_line(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+@POSIX
 def test_a_device_is_not_replaced():
     pytest.importorskip("plotly")
     with pytest.raises(tiling.FieldError, match="not a regular file"):
         explorer.write_page("/dev/null", small_cases())
 
 
+@POSIX
 def test_links_stay(tmp_path):
     pytest.importorskip("plotly")
     (tmp_path / "link.html").symlink_to(tmp_path / "page.html")
