@@ -13,6 +13,7 @@ The rooms, one way through (each module imports only from those before it)::
     buffers          bytes in those layouts, plans carried out      pack, unpack, execute
     midgraph, buildlog   compiler dumps and logs                    parse_midgraph, read_log
     report           tables for people
+    files, plotting  pictures
     explorer         a page for a browser
     interop          shardings of JAX and PyTorch                   interop.jax, interop.dtensor
     cli              the command
@@ -74,16 +75,23 @@ from .storage import StorageMap
 if TYPE_CHECKING:
     from .buildlog import BuildLog, parse_log, read_log
     from .midgraph import MidGraph, parse_midgraph
+    from .plotting import plot_layout, plot_loads, plot_order, plot_tiling, plot_traffic, save_picture
 
 __version__ = "0.1.0"
 
-# What readers of dumps and logs need (a parser generator) is imported when it is first asked for.
+# What readers of dumps and logs need (a parser generator), and pictures, are imported when first asked for.
 _LAZY = {
     "BuildLog": "buildlog",
     "MidGraph": "midgraph",
     "parse_log": "buildlog",
     "parse_midgraph": "midgraph",
+    "plot_layout": "plotting",
+    "plot_loads": "plotting",
+    "plot_order": "plotting",
+    "plot_tiling": "plotting",
+    "plot_traffic": "plotting",
     "read_log": "buildlog",
+    "save_picture": "plotting",
 }
 
 
@@ -146,6 +154,12 @@ __all__ = [
     "parse_log",
     "parse_midgraph",
     "plan_copy",
+    "plot_layout",
+    "plot_loads",
+    "plot_order",
+    "plot_tiling",
+    "plot_traffic",
     "read_log",
+    "save_picture",
     "unpack",
 ]

@@ -15,14 +15,16 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
-from . import __version__, explorer, report
+from . import __version__, explorer, plotting, report
 from .copying import plan_copy
 from .counting import count_copy
 from .errors import FieldError, LayoutError
-from .layout import AxisView, CoordinateMapping, TensorType
+from .exchange import ExchangePhase
+from .layout import AxisView, CoordinateMapping, OwnerMap, TensorType, check_integer
 from .regions import STAGINGS
 
 F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R", TensorType, OwnerMap)
 
 STYLES = {report.BUILT: "green", report.DIFFERS: "bold red", report.NOT_BUILT: "dim", "": ""}
 WIDE = 240  # columns where no terminal says how many
@@ -52,6 +54,12 @@ def formats(command: F) -> F:
     """The options that every command has."""
     command = click.option("--csv", "form", flag_value="csv", help="Print CSV.")(command)
     return click.option("--json", "form", flag_value="json", help="Print JSON.")(command)
+
+
+def picture(command: F) -> F:
+    """The option of the commands that draw."""
+    where = click.Path(path_type=Path)
+    return click.option("-o", "--output", required=True, type=where, help="The picture: .png, .svg, .pdf, ..")(command)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -130,7 +138,7 @@ def copy_command(
     """Count (or list) the transfers of one retile, from SOURCE to DESTINATION: files with a tensor type's JSON form."""
     with input_errors():
         mapping = CoordinateMapping(_numbers("--offsets", offsets), _view(view))
-        types = _read_type(source), _read_type(destination)
+        types = _read(TensorType, source), _read(TensorType, destination)
         more = {"staging": staging, "outside": outside, "device_tiles": device_tiles}
         if listed:
             print_transfers(*types, mapping, more)
@@ -141,9 +149,81 @@ def copy_command(
     print_report(report.Report("one copy", (row,)), form)
 
 
-def _read_type(path: Path) -> TensorType:
+@main.command("show")
+@click.argument("path", metavar="TYPE", type=click.Path(path_type=Path))
+@picture
+@click.option("--tiling", "only", flag_value="tiling", help="Draw the owners alone.")
+@click.option("--order", "only", flag_value="order", help="Draw the order of one shard's elements alone.")
+@click.option("--shard", type=int, default=0, show_default=True, help="Whose order, as a row of the shard table.")
+@click.option("--axes", help="Which axes go down and across, as in 0,2; by default the two that are cut most.")
+@click.option("--owners", "owner_map", type=click.Path(path_type=Path), help="A file with an owner map's JSON form.")
+@click.option("--device-tiles", type=int, help="The device's tiles.")
+def show_command(
+    path: Path,
+    output: Path,
+    only: str | None,
+    shard: int,
+    axes: str | None,
+    owner_map: Path | None,
+    device_tiles: int | None,
+) -> None:
+    """Draw which tile owns which part of a tensor, and the order of one shard's elements.
+
+    TYPE is a file with a tensor type's JSON form.
+    """
+    with input_errors():
+        plotting.picture_form(output)
+        type = _read(TensorType, path)
+        owners = None if owner_map is None else _read(OwnerMap, owner_map)
+        plane = _numbers("--axes", axes) or None
+        if only == "tiling":
+            figure = plotting.plot_tiling(type, owners, device_tiles=device_tiles, axes=plane)
+        elif only == "order":
+            figure = plotting.plot_order(type, owners, shard=shard, device_tiles=device_tiles)
+        else:
+            figure = plotting.plot_layout(type, owners, shard=shard, device_tiles=device_tiles, axes=plane)
+        plotting.save_picture(figure, output)
+
+
+@main.command("traffic")
+@click.argument("path", required=False, type=click.Path(path_type=Path))
+@picture
+@click.option("--phase", "chosen", type=int, multiple=True, help="Which phase, counted from 0; may be repeated.")
+@click.option("--all", "is_all", is_flag=True, help=f"Draw all phases, if they are at most {plotting.MOST_PHASES}.")
+def traffic_command(path: Path | None, output: Path, chosen: tuple[int, ...], is_all: bool) -> None:
+    """Draw the words that go from tile to tile, and what each tile sends and receives against the bound.
+
+    PATH is a build log or a file with a graph's dump, as for `report`; without it, the built-in example is drawn. Its
+    phases are counted through all graphs. By default the one with the highest bound is drawn.
+    """
+    with input_errors():
+        plotting.picture_form(output)
+        cases = report.example_cases() if path is None else report.cases_of_file(path)
+        listed = [(label, phase) for label, phases in cases.graphs for phase in phases if phase.copies]
+        phases = [
+            (f"phase {n}: {label}, {phase.name}" if label else phase.name, phase.copies)
+            for n, (label, phase) in enumerate(listed)
+        ]
+        if not phases:
+            accepted = "a graph with copies that are planned"
+            raise FieldError("no phase to draw", where=cases.title, accepted=accepted)
+        if is_all:
+            chosen = tuple(range(len(phases)))
+        elif not chosen:
+            bounds = [ExchangePhase(copy.count() for copy in copies).endpoint_lower_bound for _, copies in phases]
+            chosen = (bounds.index(max(bounds)),)
+        check_integer(len(chosen), "phases in one picture", 1, plotting.MOST_PHASES)
+        drawn = [phases[check_integer(n, "--phase", 0, len(phases) - 1)] for n in chosen]
+        titles = [title for title, _ in drawn]
+        plans = [ExchangePhase(copy.plan() for copy in copies) for _, copies in drawn]
+        plotting.save_picture(plotting.plot_traffic(plans, titles), output)
+    for title in titles:
+        click.echo(f"{output}: {title}")
+
+
+def _read(kind: type[R], path: Path) -> R:
     try:
-        return TensorType.from_json(path.read_bytes())
+        return kind.from_json(path.read_bytes())
     except FieldError as error:
         raise error.within(str(path)) from None
 
