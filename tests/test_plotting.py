@@ -263,6 +263,7 @@ def test_the_path_visits_the_elements_in_the_order_of_memory(made, data):
     size = type.precision.itemsize
     want = [[(at[a], at[b]) for a, b in steps if (b - a == size) is near] for near in (True, False)]
     assert path(figure) == tuple(want)
+    assert any(f"shard {shard} on tile {table.tile[shard]}, " in text for text in texts(figure))
     assert named(figure, "first")[0].get_xydata().tolist() == [list(at[places[0]][::-1])]
     is_padded = used[0] < high or used[1] < wide or 0 in logical
     assert ("padding" in texts(figure)) is is_padded

@@ -25,7 +25,7 @@ from .errors import FieldError, SizeError, extra
 from .exchange import ExchangePhase
 from .files import write_whole
 from .layout import OwnerMap, TensorAxis, TensorType, check_instance, check_integer
-from .ownership import Int32, Int64, Ownership, device_size, enumerate_shards, owner_tiles, resolve
+from .ownership import Int32, Int64, Ownership, device_size, owner_tiles, resolve
 from .report import short_type
 from .storage import StorageMap, digits
 
@@ -481,9 +481,7 @@ class _Linear(_Scene):
         name = {0: "", 1: "axis 0"}.get(len(outer), f"axes 0 to {len(outer) - 1} merged")
         self.rows, self.columns = _Line.whole(name, prod(outer)), _Line.whole(f"axis {len(outer)}", self.width)
         self.panels = [""]
-        short, long = divmod(prod(type.shape) // owned.grain, owned.tile_count)
-        ordinal = np.arange(owned.tile_count + 1)
-        self.begin: Int64 = (ordinal * short + np.minimum(ordinal, long)) * owned.grain
+        self.begin = _intervals(owned)
 
     def image(self, panel: int, across: int, down: int) -> tuple[Int32, NDArray[np.bool_]]:
         row, column = self.rows.samples(down)[0], self.columns.samples(across)[0]
@@ -581,6 +579,36 @@ class _Boxes(_Scene):
         if wide / self.columns.partitions * across >= LEAST / 2:
             lines += [[(x, 0), (x, high)] for x in self.columns.edges[1:-1].tolist()]
         return lines
+
+
+def _intervals(owned: Ownership) -> Int64:
+    """The first element of each tile of a linear tensor, and the end: (tiles + 1,); the first tiles have a grain more.
+
+    `Ownership.pieces` has them too, beside a row for each piece; a picture needs no table.
+    """
+    short, long = divmod(prod(owned.shape) // owned.grain, owned.tile_count)
+    ordinal = np.arange(owned.tile_count + 1)
+    begin: Int64 = (ordinal * short + np.minimum(ordinal, long)) * owned.grain
+    return begin
+
+
+def _shard(owned: Ownership, shard: int) -> tuple[int, Int64]:
+    """A shard's ordinal, and its start, logical end and physical end: (3, rank)."""
+    if not owned.is_linear:
+        ordinal = check_integer(shard, "shard", 0, owned.tile_count - 1)
+        parts = [ordinal // s % cut.partitions for s, cut in zip(owned.strides, owned.cuts, strict=True)]
+        bounds = [cut.bounds[:, part] for cut, part in zip(owned.cuts, parts, strict=True)]
+        return ordinal, np.array(bounds, np.int64).reshape(-1, 3).T
+    begin, width = _intervals(owned), owned.shape[-1]
+    first = np.append(0, np.cumsum(-(-begin[1:] // width) - begin[:-1] // width))  # piece of each tile
+    shard = check_integer(shard, "shard", 0, int(first[-1]) - 1)
+    ordinal = int(np.searchsorted(first, shard, side="right")) - 1
+    row = int(begin[ordinal]) // width + shard - int(first[ordinal])
+    low, high = max(int(begin[ordinal]), row * width), min(int(begin[ordinal + 1]), (row + 1) * width)
+    start = np.array(np.unravel_index(low, owned.shape), np.int64)
+    end = start + 1
+    end[-1] = start[-1] + high - low
+    return ordinal, np.stack([start, end, end])
 
 
 def _bands(rows: _Line, columns: _Line) -> list[Rectangle]:
@@ -753,13 +781,12 @@ class _Order:
             self.map, logical = type, type.widths
             what = f"{list(logical)}"
         else:
-            owned, _ = _checked(type, owners, device_tiles)
-            table = enumerate_shards(type, owners, device_tiles)
-            shard = check_integer(shard, "shard", 0, len(table) - 1)
-            start, end, physical = table.start[shard], table.logical_end[shard], table.physical_end[shard]
+            owned, tiles = _checked(type, owners, device_tiles)
+            ordinal, (start, end, physical) = _shard(owned, shard)
+            tile = owner_tiles(owners, owned.tile_count, tiles)[ordinal]
             self.map, logical = StorageMap(type.order, type.precision, physical - start), tuple((end - start).tolist())
             bounds = dict(enumerate(zip(start.tolist(), end.tolist(), strict=True)))
-            what = f"shard {shard} on tile {table.tile[shard]}, {_index(owned.rank, bounds)}"
+            what = f"shard {shard} on tile {tile}, {_index(owned.rank, bounds)}"
         self.title = f"Order of {what} {self.map.precision} {self.map.order}"
         widths, rank = self.map.widths, len(self.map.widths)
         whole, used = (1, 1, *widths)[-2:], (1, 1, *logical)[-2:]
