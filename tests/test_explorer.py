@@ -289,7 +289,7 @@ def test_what_is_wrong_leaves_everything_as_it_was(tmp_path, monkeypatch):
 def test_errors_are_one_line(tmp_path, monkeypatch):
     pytest.importorskip("plotly")
     results = {
-        "not a regular file": run("-o", tmp_path),
+        "Is a directory": run("-o", tmp_path),
         "No such file": run("-o", tmp_path / "none" / "page.html"),
         "none.log": run(tmp_path / "none.log", "-o", tmp_path / "page.html"),
     }

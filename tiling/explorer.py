@@ -8,7 +8,6 @@ package `plotly` (extra `explore`), which carries the whole library as one file.
 
 from __future__ import annotations
 
-import errno
 import html
 import json
 import os
@@ -17,7 +16,6 @@ import zlib
 from base64 import b64encode
 from collections.abc import Iterator
 from importlib import resources
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -26,6 +24,7 @@ from numpy.typing import NDArray
 from .copying import CopyPlan
 from .errors import FieldError, extra
 from .exchange import ExchangePhase
+from .files import check_target, write_whole
 from .layout import CoordinateMapping
 from .ownership import Int64, enumerate_shards
 from .report import Cases, CopyCase, Progress, Row, cases_of_file, cases_of_graphs, example_cases, short_type
@@ -72,18 +71,9 @@ def write_page(
     OSError
         If the page can't be written.
     """
-    target = Path(path).resolve()
-    if not target.parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(target.parent))
-    if target.exists() and not target.is_file():
-        raise FieldError("not a regular file", where="path", value=str(path), accepted="a file's path")
+    check_target(path)
     text = page(source, progress).encode("utf-8", "replace")
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        part.write_bytes(text)
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
+    write_whole(path, text)
     return len(text)
 
 
