@@ -1,8 +1,8 @@
-# One word each: build, test, debug, lint, bench. They work in the active Python environment.
-.PHONY: build test debug lint bench clean
+# One word each: build, test, debug, lint, docs, bench. They work in the active Python environment.
+.PHONY: build test debug lint docs bench clean
 
 build:
-	python -m pip install -q -e ".[test,lint]" --config-settings editable_mode=compat
+	python -m pip install -q -e ".[test,lint,docs]" --config-settings editable_mode=compat
 
 test:
 	pytest
@@ -17,6 +17,9 @@ lint:
 	ruff format --check .
 	cython-lint src_cython
 	mypy
+
+docs:
+	sphinx-build -W --keep-going -b html docs build/docs
 
 bench:
 	python benchmarks/run.py

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from test_midgraph import DUMP, pretty
 
 import tiling
-from tiling import F16, ROW_MAJOR, Amp, BlockMajor, LayoutError, StorageMap, TensorType, errors
+from tiling import F16, ROW_MAJOR, Amp, BlockMajor, LayoutError, StorageMap, TensorType
 from tiling.buildlog import parse_log, read_log
 from tiling.cli import main
 from tiling.midgraph import parse_midgraph
@@ -34,7 +34,6 @@ LONG = os.environ.get("TILING_LONG") == "1"
 TESTS = Path(__file__).parent
 LOGS = sorted((TESTS / "data" / "logs").glob("*.log"))
 REAL_LOGS = sorted(Path(os.environ["TILING_LOGS"]).glob("*.log")) if "TILING_LOGS" in os.environ else []
-ERRORS = TESTS.parent / "docs" / "errors.md"
 
 
 def fuzz(examples):
@@ -68,26 +67,6 @@ class Bounds:
         if kind is None:
             assert peak <= self.size
             assert taken <= self.seconds
-
-
-# --- the catalogue ---------------------------------------------------------------------------------------------------
-
-
-def test_the_catalogue_says_what_happens():
-    text = ERRORS.read_text("utf-8")
-    names = {}
-    exec(re.search(r"```python setup\n(.*?)```", text, re.S)[1], names)
-    sections = re.split(r"^## (\w+)\n", text, flags=re.M)[1:]
-    told = dict(zip(sections[::2], sections[1::2], strict=True))
-    kinds = {k for k, v in vars(errors).items() if isinstance(v, type) and issubclass(v, LayoutError)}
-    assert set(told) == kinds - {"LayoutError"}
-    for name, section in told.items():
-        examples = re.findall(r"```python\n(.*?)\n```\n```text\n(.*?)\n```", section, re.S)
-        assert examples
-        for code, message in examples:
-            with pytest.raises(LayoutError) as caught:
-                exec(code, names)
-            assert (type(caught.value).__name__, str(caught.value)) == (name, message), code
 
 
 # --- JSON ------------------------------------------------------------------------------------------------------------
