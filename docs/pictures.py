@@ -4,6 +4,7 @@ from pathlib import Path
 
 from tiling import (
     F16,
+    ROW_MAJOR,
     Amp,
     AxisTiling,
     AxisView,
@@ -11,16 +12,20 @@ from tiling import (
     CoordinateMapping,
     ExchangePhase,
     OwnerMap,
+    StorageMap,
     TensorType,
     plan_copy,
 )
 from tiling.plotting import plot_loads, plot_order, plot_tiling, plot_traffic, save_picture
 from tiling.report import example_phases
 
-ORDERS = (
-    TensorType.replicated([32, 32], F16, 1).order,
-    BlockMajor("Matrix", 16, 8),
-    *map(Amp, ("Left", "TransposedLeft", "TransposedRight", "Output")),
+ORDERS = (  # and the shards that show them
+    (ROW_MAJOR, [16, 32]),
+    (BlockMajor("Matrix", 32, 8), [32, 32]),
+    (Amp("Left"), [16, 32]),
+    (Amp("TransposedLeft"), [32, 32]),
+    (Amp("TransposedRight"), [32, 32]),
+    (Amp("Output"), [8, 32]),
 )
 
 
@@ -30,11 +35,11 @@ def pictures():
     blocks = AxisTiling(0, 3, block_size=4, padding="Zero")
     padded = AxisTiling(1, 2, shard_padding_multiple=16, padding="Zero")
     yield "padding.svg", plot_tiling(TensorType.tiled([10, 28], F16, [blocks, padded]))
-    yield "replicas.svg", plot_tiling(TensorType.tiled([6, 6], F16, {1: 3}, replicas=2))
-    yield "turns.svg", plot_tiling(TensorType.tiled([6, 6], F16, [AxisTiling(1, 3, tile_stride=1)], replicas=2))
+    yield "replicas.svg", plot_tiling(TensorType.tiled([2, 6], F16, {1: 3}, replicas=2))
+    yield "turns.svg", plot_tiling(TensorType.tiled([2, 6], F16, [AxisTiling(1, 3, tile_stride=1)], replicas=2))
     yield "linear.svg", plot_tiling(TensorType.linear([4, 10], F16, 3, grain=4))
-    for order in ORDERS:
-        yield f"order-{order.name}.svg", plot_order(TensorType.replicated([32, 32], F16, 1, order=order))
+    for order, widths in ORDERS:
+        yield f"order-{order.name}.svg", plot_order(StorageMap(order, F16, widths))
     rows = TensorType.tiled([8, 16], F16, {0: 4})
     yield "embedded.svg", plot_tiling(rows, OwnerMap(0, (7, 5, 3, 1)))
     yield "rotated.svg", plot_tiling(rows, OwnerMap(1, (7, 5, 3, 1)))
@@ -45,8 +50,7 @@ def pictures():
     rows = TensorType.tiled([48, 64], F16, {0: 6})
     gather = plan_copy(rows, TensorType.tiled([48, 64], F16, {0: 2}))
     broadcast = plan_copy(rows, TensorType.replicated([48, 64], F16, 6))
-    phases = [ExchangePhase(parts) for parts in ([gather], [broadcast], [gather, broadcast])]
-    yield "loads.svg", plot_loads(phases, ["gather", "broadcast", "both together"])
+    yield "loads.svg", plot_loads(ExchangePhase([gather, broadcast]))
     copies = example_phases()[1][4].copies
     plans = [plan_copy(c.source, c.destination, c.mapping, device_tiles=c.device_tiles) for c in copies]
     yield "phase4.png", plot_traffic(ExchangePhase(plans), ["phase 4"])

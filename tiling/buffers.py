@@ -120,11 +120,6 @@ class Buffers(Sequence[UInt8]):
     dtype : data-type, optional
         What `unpack` gives back; by default unsigned integers of the precision's size.
 
-    Attributes
-    ----------
-    start : (device tiles + 1,) int64
-        Where each tile's buffer begins in `data`.
-
     Raises
     ------
     BufferShapeError
@@ -156,10 +151,12 @@ class Buffers(Sequence[UInt8]):
 
     @property
     def start(self) -> Int64:
+        """Where each tile's buffer begins in `data`, and where the last one ends; bytes, (device tiles + 1,) int64."""
         return self._placement.start
 
     @property
     def device_tiles(self) -> int:
+        """The number of tiles of the device."""
         return len(self._placement.start) - 1
 
     def __len__(self) -> int:

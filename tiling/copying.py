@@ -101,9 +101,6 @@ class CopyPlan:
     ----------
     transfers : Transfers
     local : LocalRuns
-    staging : "none", "source", "destination" or "both"
-        As resolved.
-    device_tiles : int
     """
 
     retile: Retile = field(repr=False)
@@ -112,18 +109,22 @@ class CopyPlan:
 
     @property
     def staging(self) -> Staging:
+        """As resolved: "none", "source", "destination" or "both"."""
         return self.retile.staging
 
     @property
     def device_tiles(self) -> int:
+        """The number of tiles of the device."""
         return self.retile.device_tiles
 
     @property
     def source(self) -> TensorType:
+        """The type that is read."""
         return self.retile.source.type
 
     @property
     def destination(self) -> TensorType:
+        """The type that is written."""
         return self.retile.destination.type
 
     @cached_property

@@ -45,10 +45,12 @@ class CopyCount:
 
     @property
     def staging(self) -> Staging:
+        """As resolved: "none", "source", "destination" or "both"."""
         return self.retile.staging
 
     @property
     def device_tiles(self) -> int:
+        """The number of tiles of the device."""
         return self.retile.device_tiles
 
     @property

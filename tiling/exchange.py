@@ -44,6 +44,7 @@ class ExchangePhase:
 
     @cached_property
     def local_runs(self) -> int:
+        """Their number, over all copies."""
         return sum(p.local_runs if isinstance(p, CopyCount) else len(p.local) for p in self.parts)
 
     @cached_property

@@ -188,10 +188,12 @@ class Precision(_Variant):
 
     @property
     def name(self) -> str:
+        """F16, F32 or F8F143."""
         return cast(str, self._key[0])
 
     @property
     def scale_exponent(self) -> int | None:
+        """The power of two of F8F143, else None."""
         return cast("int | None", self._key[1])
 
     @property
@@ -254,14 +256,17 @@ class TensorAxis(_Variant):
 
     @property
     def is_linear(self) -> bool:
+        """Whether it stands for all axes, flattened."""
         return self.kind == "Linear"
 
     @property
     def kind(self) -> str:
+        """FromStart, FromEnd or Linear."""
         return cast(str, self._key[0])
 
     @property
     def index(self) -> int | None:
+        """From 0 at the start, from 1 at the end; None for Linear."""
         return cast("int | None", self._key[1])
 
     def resolve(self, rank: int) -> int:
@@ -308,10 +313,12 @@ class ElementOrder(_Variant):
 
     @property
     def row_block(self) -> int | None:
+        """Elements; None for orders without blocks."""
         return cast("int | None", self._key[1])
 
     @property
     def column_block(self) -> int | None:
+        """Elements; None for orders without blocks."""
         return cast("int | None", self._key[2])
 
     @property
@@ -488,18 +495,22 @@ class TensorType(_Record, frozen=True):
 
     @property
     def rank(self) -> int:
+        """The number of axes."""
         return len(self.shape)
 
     @property
     def precision(self) -> Precision:
+        """That of the format."""
         return self.format.precision
 
     @property
     def order(self) -> ElementOrder:
+        """That of the layout."""
         return self.format.layout.order
 
     @property
     def tiling(self) -> TensorTiling:
+        """That of the layout."""
         return self.format.layout.tiling
 
     def __repr__(self) -> str:
