@@ -15,8 +15,12 @@ from tiling import (
     StorageMap,
     TensorType,
     plan_copy,
+    plot_loads,
+    plot_order,
+    plot_tiling,
+    plot_traffic,
+    save_picture,
 )
-from tiling.plotting import plot_loads, plot_order, plot_tiling, plot_traffic, save_picture
 from tiling.report import example_phases
 
 ORDERS = (  # and the shards that show them
