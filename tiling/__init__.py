@@ -13,7 +13,8 @@ The rooms, one way through (each module imports only from those before it)::
     buffers          bytes in those layouts, plans carried out      pack, unpack, execute
     midgraph, buildlog   compiler dumps and logs                    parse_midgraph, read_log
     report           tables for people
-    files, plotting  pictures
+    files            files that are written whole or not at all
+    plotting         pictures
     explorer         a page for a browser
     interop          shardings of JAX and PyTorch                   interop.jax, interop.dtensor
     cli              the command

@@ -23,7 +23,7 @@ from .copying import CopyPlan
 from .counting import CopyCount
 from .errors import FieldError, SizeError, extra
 from .exchange import ExchangePhase
-from .files import write_whole
+from .files import check_target, write_whole
 from .layout import OwnerMap, TensorAxis, TensorType, check_instance, check_integer
 from .ownership import Int32, Int64, Ownership, device_size, owner_tiles, resolve
 from .report import short_type
@@ -225,8 +225,10 @@ def save_picture(figure: Figure, path: str | os.PathLike[str]) -> None:
 
     Raises
     ------
+    MissingExtraError
+        Without matplotlib.
     FieldError
-        If the suffix is none that matplotlib writes.
+        If the suffix is none that matplotlib writes, or something is there that is no file.
     OSError
         If the file can't be written.
     """
@@ -237,7 +239,7 @@ def save_picture(figure: Figure, path: str | os.PathLike[str]) -> None:
 
 
 def picture_form(path: str | os.PathLike[str]) -> str:
-    """The picture format that a path's suffix names; raises a `FieldError` if matplotlib writes none of that name."""
+    """The picture format that a path's suffix names; for checks before anything is drawn, errors as `save_picture`."""
     accepted = sorted(extra("matplotlib.backend_bases", "plot").FigureCanvasBase.get_supported_filetypes())
     form = Path(path).suffix[1:].lower()
     if form not in accepted:
@@ -247,6 +249,7 @@ def picture_form(path: str | os.PathLike[str]) -> str:
             value=os.fspath(path),
             accepted=", ".join(f".{name}" for name in accepted),
         )
+    check_target(path)
     return form
 
 
