@@ -645,7 +645,7 @@ cdef int fill_from_linear(const Work* w, const Device* v, const int64_t* shape, 
     cdef const SideData* d = w.d
     cdef int last = s.rank - 1, a
     cdef int64_t columns = shape[last], t, i, n, m, e, k, ordinal, row, rows, group, high, from_, to, begin, source
-    cdef int64_t own, first, destination, part
+    cdef int64_t own, first, before = 0, destination, part
     cdef const Overlap* o
     cdef const Overlap* inner = w.overlaps + w.first[last]
     cdef int64_t count = w.first[last + 1] - w.first[last]
@@ -686,8 +686,9 @@ cdef int fill_from_linear(const Work* w, const Device* v, const int64_t* shape, 
             to = from_ + s.piece_begin[i + 1] - begin
             source -= from_         # the offset of the row's column 0, if it were there
             if not outside and count:
-                if first < count and inner[first].x0 > from_:
+                if from_ < before:      # tiles in another order than their pieces
                     first = 0
+                before = from_
                 while first < count and inner[first].x1 <= from_:
                     first += 1
                 for k in range(first, count):

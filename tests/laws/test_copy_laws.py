@@ -1,11 +1,15 @@
 """Copies: the engine's lists and counts against the twin's, for random copies of all kinds."""
 
+from itertools import product
+
 import engine
+import pytest
 import strategies
 import twin
 from hypothesis import given
 
 import tiling
+from tiling import F32, TensorType
 
 
 @given(strategies.copies())
@@ -43,3 +47,26 @@ def test_counts_equal_lists(case):
     assert (
         by_list.maximum_identical_destinations == by_count.maximum_identical_destinations == min(len(plan.transfers), 1)
     )
+
+
+ROTATED = [[16], [1, 16], [2, 8], [3, 1, 5]]
+
+
+@pytest.mark.parametrize("shape", ROTATED, ids=str)
+def test_linear_sides_on_rotated_tiles(shape):
+    """Few rows over many tiles in any order: pieces of one row follow each other backwards, too."""
+    line = TensorType.linear(shape, F32, 5).to_json()
+    cut = TensorType.tiled(shape, F32, {len(shape) - 1: 3}).to_json()
+    some = TensorType.tiled([*shape[:-1], shape[-1] - 4], F32, {len(shape) - 1: 2}).to_json()
+    for source, destination in ((line, cut), (cut, line), (line, some)):
+        for one, other in product(range(6), repeat=2):
+            case = {
+                "source": source,
+                "destination": destination,
+                "source_owners": {"rotation": one, "embedding": None},
+                "destination_owners": {"rotation": other, "embedding": None},
+                "device_tiles": 6,
+            }
+            want, plan = twin.plan(**case), tiling.plan_copy(**engine.arguments(case))
+            assert engine.transfers(plan) == [(*row[:3], [tuple(end) for end in row[3]]) for row in want.transfers]
+            assert engine.local(plan) == [tuple(row) for row in want.local]
