@@ -288,7 +288,7 @@ for name, code in {cases!r}.items():
 @pytest.mark.skipif("ASAN_OPTIONS" in os.environ, reason="the sanitizer needs terabytes of addresses")
 def test_types_that_no_machine_holds():
     code = textwrap.dedent(CHILD).format(cases=GIANTS)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=100, check=False)
     assert done.stdout.splitlines() == [f"{name}: SizeError" for name in GIANTS], done.stderr
 
 
