@@ -320,7 +320,7 @@ def test_links_stay(tmp_path):
 
 def test_plotly_is_imported_for_pages_alone():
     code = "import sys, tiling, tiling.cli; assert not {'plotly', 'tiling.midgraph'} & set(sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([sys.executable, "-P", "-c", code], check=True)
 
 
 # --- in a browser ----------------------------------------------------------------------------------------------------

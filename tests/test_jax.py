@@ -478,7 +478,7 @@ def test_what_is_given_back_has_the_same_regions(data):
 
 
 def python(code):
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    return subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True).stdout
 
 
 def test_jax_is_imported_when_it_is_needed():

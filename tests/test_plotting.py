@@ -502,7 +502,7 @@ tiling.save_picture(tiling.plot_layout(one), sys.argv[1])
 assert "matplotlib.pyplot" not in sys.modules
 assert settings() == before
 """
-    subprocess.run([sys.executable, "-c", code, tmp_path / "a.png"], check=True)
+    subprocess.run([sys.executable, "-P", "-c", code, tmp_path / "a.png"], check=True)
 
 
 def test_pictures_can_be_made_on_threads():
