@@ -2,7 +2,9 @@
 
 The rooms, one way through (each module imports only from those before it)::
 
-    errors, layout   what a tensor's layout is                      TensorType, OwnerMap, CoordinateMapping
+    errors, files    what a caller got wrong; files that are written whole
+    tables           columns, and the forms in which they leave     Table
+    layout           what a tensor's layout is                      TensorType, OwnerMap, CoordinateMapping, read_type
     ownership        which tile owns which region                   enumerate_shards
     storage          where an element of a shard lives              StorageMap
     regions, runs    who needs what of whom; the kernel for it
@@ -13,7 +15,6 @@ The rooms, one way through (each module imports only from those before it)::
     buffers          bytes in those layouts, plans carried out      pack, unpack, execute
     midgraph, buildlog   compiler dumps and logs                    parse_midgraph, read_log
     report           tables for people
-    files            files that are written whole or not at all
     plotting         pictures
     explorer         a page for a browser
     interop          shardings of JAX and PyTorch                   interop.jax, interop.dtensor
@@ -33,7 +34,7 @@ from typing import TYPE_CHECKING, Any
 from .buffers import Buffers, execute, pack, unpack
 from .compacting import StridedTransfers
 from .copying import CopyPlan, LocalRuns, Spans, Transfers, plan_copy
-from .counting import CopyCount, CopyCounts, count_copies, count_copy
+from .counting import CopyCount, CopyCounts, TileLoads, count_copies, count_copy
 from .errors import (
     AlignmentError,
     BufferShapeError,
@@ -46,6 +47,7 @@ from .errors import (
     OwnerError,
     PolicyError,
     SizeError,
+    TableError,
     TilingError,
     TooManyTransfersError,
 )
@@ -69,9 +71,11 @@ from .layout import (
     TensorFormat,
     TensorTiling,
     TensorType,
+    read_type,
 )
 from .ownership import ShardTable, enumerate_shards
 from .storage import StorageMap
+from .tables import Table
 
 if TYPE_CHECKING:
     from .buildlog import BuildLog, parse_log, read_log
@@ -140,10 +144,13 @@ __all__ = [
     "Spans",
     "StorageMap",
     "StridedTransfers",
+    "Table",
+    "TableError",
     "TensorAxis",
     "TensorFormat",
     "TensorTiling",
     "TensorType",
+    "TileLoads",
     "TilingError",
     "TooManyTransfersError",
     "Transfers",
@@ -161,6 +168,7 @@ __all__ = [
     "plot_tiling",
     "plot_traffic",
     "read_log",
+    "read_type",
     "save_picture",
     "unpack",
 ]

@@ -18,8 +18,9 @@ from . import _buffers
 from .copying import CopyPlan
 from .errors import BufferShapeError, CopyError, SizeError
 from .layout import MAX_SIZE, MAX_TILES, OwnerMap, TensorType, check_instance, check_integer
-from .ownership import Int64, Ownership, ShardTable, enumerate_shards, resolve
+from .ownership import Ownership, ShardTable, enumerate_shards, resolve
 from .storage import digit_table
+from .tables import Int64
 
 LINE = 64  # bytes
 UNSIGNED: Final = {size: np.dtype(f"u{size}") for size in (1, 2, 4)}

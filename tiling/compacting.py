@@ -6,23 +6,23 @@ tiles, with equal sizes and constant steps, become one row; what comes back is t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
 from operator import mul
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
 from . import _compact
 from .errors import BufferShapeError
-from .ownership import Int32, Int64, check_rows
+from .tables import EACH, POSITIVE, SIGNED, STARTS, Int32, Int64, Table, check_column, check_rows, check_starts
 
 # A transfer list: source_tile, source_offset, bytes, destination_start, destination_tile, destination_offset.
 Columns = tuple[Int32, Int64, Int64, Int64, Int32, Int64]
 
 
 @dataclass(frozen=True, slots=True)
-class StridedTransfers:
+class StridedTransfers(Table):
     """A transfer list in strided form: n rows to m destinations, in the list's order.
 
     Row i stands for `count[i]` transfers: the j-th, from 0, is read at `source_offset[i] + j * source_step[i]` and goes
@@ -44,15 +44,18 @@ class StridedTransfers:
         Bytes; of the first transfer.
     """
 
+    KIND: ClassVar = "strided_transfers"
+    LINE: ClassVar = "row"
+
     source_tile: Int32
     source_offset: Int64
     bytes: Int64
-    count: Int64
-    source_step: Int64
-    destination_step: Int64
-    destination_start: Int64
-    destination_tile: Int32
-    destination_offset: Int64
+    count: Int64 = field(metadata=POSITIVE)
+    source_step: Int64 = field(metadata=SIGNED)
+    destination_step: Int64 = field(metadata=SIGNED)
+    destination_start: Int64 = field(metadata=STARTS)
+    destination_tile: Int32 = field(metadata=EACH)
+    destination_offset: Int64 = field(metadata=EACH)
 
     def __len__(self) -> int:
         return len(self.source_tile)
@@ -79,7 +82,7 @@ class StridedTransfers:
         head, repeats = self._head(), self._repeats()
         _check_list(head)
         for name, column in zip(("count", "source_step", "destination_step"), repeats, strict=True):
-            _check(name, column, np.int64, len(self))
+            check_column(name, column, np.int64, len(self))
         least, most, transfers, ends = _compact.count_transfers(self.destination_start, self.count)
         if least < 1:
             where = f"count[{int(self.count.argmin())}]"
@@ -167,35 +170,11 @@ def _empty(transfers: int, ends: int, more: int) -> tuple[Columns, tuple[Int64, 
 def _check_list(columns: Columns) -> None:
     """Refuse columns that the kernels can't trust: after this, every index in them is in range."""
     source_tile, source_offset, size, start, to_tile, to_offset = columns
-    _check("source_tile", source_tile, np.int32)
-    _check("destination_tile", to_tile, np.int32)
+    check_column("source_tile", source_tile, np.int32)
+    check_column("destination_tile", to_tile, np.int32)
     transfers, ends = len(source_tile), len(to_tile)
-    _check("source_offset", source_offset, np.int64, transfers)
-    _check("bytes", size, np.int64, transfers)
-    _check("destination_start", start, np.int64, transfers + 1)
-    _check("destination_offset", to_offset, np.int64, ends)
-    for i, want in ((0, 0), (-1, ends)):
-        if start[i] != want:
-            where = f"destination_start[{i % len(start)}]"
-            raise BufferShapeError("not a bound", where=where, value=int(start[i]), accepted=str(want))
-    fall = _compact.find_descent(start)
-    if fall >= 0:
-        raise BufferShapeError(
-            "falls",
-            where=f"destination_start[{fall}]",
-            value=int(start[fall]),
-            accepted=f"from {start[fall - 1]}, which stands before it",
-        )
-
-
-def _check(name: str, column: Any, dtype: type[np.generic], length: int | None = None) -> None:
-    kind = np.dtype(dtype)
-    if not isinstance(column, np.ndarray) or column.dtype != kind or column.ndim != 1:
-        given = f"{column.dtype} {column.shape}" if isinstance(column, np.ndarray) else type(column).__name__
-        raise BufferShapeError("not a column", where=name, value=given, accepted=f"a 1-D array of {kind}")
-    if not column.flags.c_contiguous:
-        raise BufferShapeError(
-            "not contiguous: strides", where=name, value=column.strides, accepted=f"({kind.itemsize},)"
-        )
-    if length is not None and len(column) != length:
-        raise BufferShapeError("wrong length", where=name, value=len(column), accepted=str(length))
+    check_column("source_offset", source_offset, np.int64, transfers)
+    check_column("bytes", size, np.int64, transfers)
+    check_column("destination_start", start, np.int64, transfers + 1)
+    check_column("destination_offset", to_offset, np.int64, ends)
+    check_starts(start, ends)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,14 +13,15 @@ from . import _fill, _storage
 from .compacting import StridedTransfers, compact
 from .errors import AlignmentError, TooManyTransfersError
 from .layout import CoordinateMapping, OwnerMap, TensorType, check_instance, check_integer
-from .ownership import Int32, Int64, check_rows, exact_sum, within_memory
+from .ownership import exact_sum
 from .regions import Retile, Staging, retile
 from .runs import runs, walked
 from .storage import digit_table
+from .tables import EACH, STARTS, Int32, Int64, Table, check_rows, within_memory
 
 
 @dataclass(frozen=True, slots=True)
-class Transfers:
+class Transfers(Table):
     """A transfer list, as columns in CSR form: n transfers to m destinations, by source tile, then source offset.
 
     Attributes
@@ -34,12 +36,14 @@ class Transfers:
     destination_offset : (m,) int64
     """
 
+    KIND: ClassVar = "transfers"
+
     source_tile: Int32
     source_offset: Int64
     bytes: Int64
-    destination_start: Int64
-    destination_tile: Int32
-    destination_offset: Int64
+    destination_start: Int64 = field(metadata=STARTS)
+    destination_tile: Int32 = field(metadata=EACH)
+    destination_offset: Int64 = field(metadata=EACH)
 
     def __len__(self) -> int:
         return len(self.source_tile)
@@ -63,8 +67,10 @@ class Transfers:
 
 
 @dataclass(frozen=True, slots=True)
-class LocalRuns:
+class LocalRuns(Table):
     """Copies inside a tile, as columns of n rows: by tile, source offset, destination offset; all in bytes."""
+
+    KIND: ClassVar = "local_runs"
 
     tile: Int32
     source_offset: Int64
@@ -79,8 +85,10 @@ class LocalRuns:
 
 
 @dataclass(frozen=True, slots=True)
-class Spans:
+class Spans(Table):
     """Byte spans of tiles' buffers, as columns of n rows: by tile, then offset."""
+
+    KIND: ClassVar = "spans"
 
     tile: Int32
     offset: Int64

@@ -2,22 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
 from ._count import count_many
-from .errors import FieldError, LayoutError
+from .errors import FieldError, LayoutError, TableError
 from .layout import CoordinateMapping, OwnerMap, TensorType, check_instance
-from .ownership import MAX_RANK, Int64, check_rows, within_memory
+from .ownership import MAX_RANK
 from .regions import Retile, Staging, check, retile, side_table
 from .runs import runs, walked
+from .tables import Int32, Int64, Table, check_rows, within_memory
 
 CHUNK: Final = 256  # copies that `count_copies` counts in one call of the kernel
+
+
+@dataclass(frozen=True, slots=True)
+class TileLoads(Table):
+    """What each tile of a device has to send and to receive, as columns of n = device tiles rows.
+
+    Attributes
+    ----------
+    tile : (n,) int32
+        0, 1, .. n - 1.
+    sent_words, received_words : (n,) int64
+        4-byte words, rounded up per transfer; a multicast is sent once.
+    """
+
+    KIND: ClassVar = "tile_loads"
+
+    tile: Int32
+    sent_words: Int64
+    received_words: Int64
+
+    @classmethod
+    def of(cls, sent_words: Int64, received_words: Int64) -> Self:
+        return cls(np.arange(len(sent_words), dtype=np.int32), sent_words, received_words)
+
+    def __len__(self) -> int:
+        return len(self.tile)
+
+    def __repr__(self) -> str:
+        return f"TileLoads({len(self)} tiles)"
+
+    @classmethod
+    def _restored(cls, columns: dict[str, Any], facts: Mapping[str, str]) -> Self:
+        wrong = np.flatnonzero(columns["tile"] != np.arange(len(columns["tile"])))
+        if len(wrong):
+            where, value = f"tile[{wrong[0]}]", int(columns["tile"][wrong[0]])
+            raise TableError("not the tile", where=where, value=value, accepted=f"{wrong[0]}")
+        return cls(**columns)
 
 
 @dataclass(frozen=True)
@@ -52,6 +90,11 @@ class CopyCount:
     def device_tiles(self) -> int:
         """The number of tiles of the device."""
         return self.retile.device_tiles
+
+    @property
+    def tile_loads(self) -> TileLoads:
+        """The sent and received words as a table; the columns are this count's own."""
+        return TileLoads.of(self.sent_words, self.received_words)
 
     @property
     def endpoint_lower_bound(self) -> int:
@@ -97,7 +140,7 @@ def _count(copy: Retile) -> CopyCount:
 
 
 @dataclass(frozen=True, slots=True)
-class CopyCounts:
+class CopyCounts(Table):
     """The totals of many copies, as columns of n rows; see :class:`CopyCount` for what they mean.
 
     Attributes
@@ -107,6 +150,8 @@ class CopyCounts:
     destination_tile_bytes : (n,) int64
         The size of the fullest tile's buffer of the destination.
     """
+
+    KIND: ClassVar = "copy_counts"
 
     transfers: Int64
     bytes: Int64

@@ -105,6 +105,10 @@ class PolicyError(CopyError):
     """A copy policy that is read from dumps but not planned."""
 
 
+class TableError(LayoutError):
+    """A table that can't be read back: damaged, of another kind or version, or with values that no such table has."""
+
+
 class MissingExtraError(LayoutError):
     """A library that an extra brings is not installed."""
 

@@ -9,10 +9,11 @@ import numpy as np
 
 from . import _exchange
 from .copying import CopyPlan, Transfers
-from .counting import CopyCount
+from .counting import CopyCount, TileLoads
 from .errors import CopyError, SizeError
 from .layout import MAX_SIZE
-from .ownership import Int32, Int64, exact_sum
+from .ownership import exact_sum
+from .tables import Int32, Int64
 
 
 class ExchangePhase:
@@ -79,6 +80,11 @@ class ExchangePhase:
     def received_words(self) -> Int64:
         """4-byte words that each tile receives (device tiles,) int64."""
         return self._loads[1]
+
+    @property
+    def tile_loads(self) -> TileLoads:
+        """The sent and received words as a table; the columns are this phase's own."""
+        return TileLoads.of(*self._loads)
 
     @cached_property
     def endpoint_lower_bound(self) -> int:

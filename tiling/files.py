@@ -4,9 +4,21 @@ from __future__ import annotations
 
 import errno
 import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO, Any
 
 from .errors import FieldError
+
+
+def file_name(path: str | os.PathLike[str]) -> str:
+    """The path as a string, if it can be one of a file."""
+    name = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
+    if not isinstance(name, str) or "\0" in name:
+        raise FieldError("not a path", where="path", value=path, accepted="str, os.PathLike")
+    return name
 
 
 def check_target(path: str | os.PathLike[str]) -> Path:
@@ -15,22 +27,24 @@ def check_target(path: str | os.PathLike[str]) -> Path:
     Raises
     ------
     FieldError
-        If a device or the like is there.
+        If it is no path, or a device or the like is there.
     OSError
         If a folder is there, or it would be in one that isn't.
     """
-    target = Path(os.path.realpath(path))
+    name = file_name(path)
+    target = Path(os.path.realpath(name))
     if not target.parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
     if target.is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
     if target.exists() and not target.is_file():
-        raise FieldError("not a regular file", where="path", value=os.fspath(path), accepted="a file's path")
+        raise FieldError("not a regular file", where="path", value=name, accepted="a file's path")
     return target
 
 
-def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
-    """Replace a file as a whole, or leave what was there as it was.
+@contextmanager
+def replacing(path: str | os.PathLike[str], binary: bool = False) -> Iterator[IO[Any]]:
+    """A file to write, in UTF-8 or binary: it replaces what is at `path` when all is written, or leaves it as it was.
 
     Raises
     ------
@@ -38,12 +52,20 @@ def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
         Naming `path`, if it can't be written.
     """
     target = check_target(path)
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
-        part.write_bytes(data)
+        with part.open("wb") if binary else part.open("w", encoding="utf-8", newline="\n") as file:
+            yield file
         part.replace(target)
     except OSError as error:
-        error.filename, error.filename2 = os.fspath(path), None
+        if error.errno is not None:
+            error.filename, error.filename2 = file_name(path), None
         raise
     finally:
         part.unlink(missing_ok=True)
+
+
+def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
+    """Replace a file as a whole, or leave what was there as it was; errors as `replacing`."""
+    with replacing(path, binary=True) as file:
+        file.write(data)

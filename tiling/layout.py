@@ -8,14 +8,19 @@ that serde gives the same types of the compiler, so its files are read as they a
 from __future__ import annotations
 
 import operator
+import os
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, Literal, Self, cast
+from pathlib import Path
+from typing import Any, Final, Literal, Self, TypeVar, cast
 
 import msgspec
+import msgspec.yaml
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from .errors import FieldError
+from .errors import FieldError, LayoutError, extra
+from .files import file_name
 
 MAX_TILES: Final = 2**31 - 1
 MAX_SIZE: Final = 2**63 - 1
@@ -100,6 +105,9 @@ class _Record(Struct, frozen=True, forbid_unknown_fields=True):
     def to_json(self) -> dict[str, Any]:
         """The JSON form as a dict; `from_json` reads it back to an equal value."""
         return cast("dict[str, Any]", msgspec.json.decode(msgspec.json.encode(self, enc_hook=_variant_to_json)))
+
+
+R = TypeVar("R", bound=_Record)
 
 
 class _Variant:
@@ -635,3 +643,59 @@ class CoordinateMapping(_Record, frozen=True):
         force_setattr(self, "offsets", _integers(self.offsets, "offsets", -MAX_SIZE))
         if self.view is not None:
             check_instance(self.view, "view", AxisView)
+
+
+# --- types in files --------------------------------------------------------------------------------------------------
+
+
+def read_type(path: str | os.PathLike[str]) -> TensorType:
+    """Read a tensor type from a file: TOML (.toml) or YAML (.yaml, .yml) with the fields of the JSON form, or JSON.
+
+    YAML needs pyyaml (the extra ``yaml``). It is read as plain data, without aliases.
+
+    Raises
+    ------
+    FieldError
+        With the file and the path of the field, as :meth:`TensorType.from_json`.
+    OSError
+        If the file can't be read.
+    MissingExtraError
+        Without pyyaml, for YAML.
+    """
+    return read_record(TensorType, path)
+
+
+def read_record(kind: type[R], path: str | os.PathLike[str]) -> R:
+    """Any value type from a file, as `read_type` reads a tensor type."""
+    name = file_name(path)
+    data = Path(name).read_bytes()
+    try:
+        if name.lower().endswith(".toml"):
+            return kind.from_json(_from_toml(data))
+        if name.lower().endswith((".yaml", ".yml")):
+            return kind.from_json(_from_yaml(data))
+        return kind.from_json(data)
+    except LayoutError as error:
+        raise error.within(name) from None
+
+
+def _from_toml(data: bytes) -> dict[str, Any]:
+    try:
+        return tomllib.loads(data.decode())
+    except (ValueError, RecursionError) as error:
+        raise FieldError(f"not TOML ({error})") from None
+
+
+def _from_yaml(data: bytes) -> dict[Any, Any]:
+    yaml = extra("yaml", "yaml")
+    try:
+        # A few lines of aliases of aliases can stand for a value that no machine holds.
+        events = yaml.parse(data, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        if any(isinstance(event, yaml.AliasEvent) for event in events):
+            raise FieldError("has aliases", accepted="YAML without aliases")
+        obj = msgspec.yaml.decode(data)
+    except (yaml.YAMLError, msgspec.DecodeError, RecursionError) as error:
+        raise FieldError(f"not YAML ({error})") from None
+    if not isinstance(obj, dict):
+        raise FieldError("not a mapping", value=obj, accepted="fields and their values")
+    return obj

@@ -6,18 +6,17 @@ downstream works from the columns made here.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property, lru_cache, wraps
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from itertools import pairwise
 from math import prod
-from typing import Final, ParamSpec, TypeVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from . import _ownership, _partition
-from .errors import OrderError, OwnerError, SizeError, TilingError
+from .errors import OrderError, OwnerError, SizeError, TableError, TilingError
 from .layout import (
     MAX_SIZE,
     MAX_TILES,
@@ -29,15 +28,9 @@ from .layout import (
     check_instance,
     check_integer,
 )
-
-Int32 = NDArray[np.int32]
-Int64 = NDArray[np.int64]
-
-P = ParamSpec("P")
-R = TypeVar("R")
+from .tables import APART, BOX, Int32, Int64, Table, check_rows, within_memory
 
 MAX_RANK = 32
-MEMORY: Final = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else MAX_SIZE
 IDENTITY = OwnerMap()
 
 
@@ -48,7 +41,7 @@ def exact_sum(column: Int64) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class ShardTable:
+class ShardTable(Table):
     """The shards of a tensor, as columns; n shards of rank r, by ordinal, then by piece.
 
     Attributes
@@ -63,19 +56,50 @@ class ShardTable:
         The size of each device tile's buffer.
     """
 
+    KIND: ClassVar = "shards"
+
     tile: Int32
-    start: Int64
-    logical_end: Int64
-    physical_end: Int64
+    start: Int64 = field(metadata=BOX)
+    logical_end: Int64 = field(metadata=BOX)
+    physical_end: Int64 = field(metadata=BOX)
     bytes: Int64
     offset: Int64
-    tile_bytes: Int64
+    tile_bytes: Int64 = field(metadata=APART)
 
     def __len__(self) -> int:
         return len(self.tile)
 
     def __repr__(self) -> str:
         return f"ShardTable({len(self)} shards on {len(self.tile_bytes)} tiles, {exact_sum(self.bytes)} bytes)"
+
+    def _facts(self) -> dict[str, int]:
+        return {"device_tiles": len(self.tile_bytes)}
+
+    @classmethod
+    def _restored(cls, columns: dict[str, Any], facts: Mapping[str, str]) -> Self:
+        tile, bytes, offset = columns["tile"], columns["bytes"], columns["offset"]
+        for low, high in pairwise(("start", "logical_end", "physical_end")):
+            wrong = np.flatnonzero((columns[low] > columns[high]).any(axis=1))
+            if len(wrong):
+                row, where = wrong[0], f"{high}[{wrong[0]}]"
+                accepted = f"from {low} {columns[low][row].tolist()}"
+                raise TableError("falls short", where=where, value=columns[high][row].tolist(), accepted=accepted)
+        # A tile's shards follow each other without gaps, so the last one's end is the size of the tile's buffer.
+        order = np.argsort(tile, kind="stable")
+        end = (offset + bytes)[order]
+        begin = np.where(np.diff(tile[order], prepend=-1) != 0, 0, np.roll(end, 1))
+        wrong = order[(offset[order] != begin) | (end < begin)]
+        if len(wrong):
+            what = "not where the tile's shard before it ends, or too large"
+            raise TableError(what, where=f"offset[{wrong[0]}]", value=int(offset[wrong[0]]))
+        said, least = facts.get("device_tiles", ""), int(tile.max(initial=0)) + 1
+        if not (said.isdecimal() and len(said) <= 10 and int(said) >= least):
+            where = "tiling.device_tiles"
+            raise TableError("not the device's tiles", where=where, value=said, accepted=f"integers from {least}")
+        check_rows(int(said), "tiles", 8)
+        tile_bytes = np.zeros(int(said), np.int64)
+        tile_bytes[tile[order]] = end
+        return cls(**columns, tile_bytes=tile_bytes)
 
 
 class AxisCut:
@@ -229,30 +253,6 @@ class Ownership:
         piece_begin, ordinal = np.empty(count + 1, np.int64), np.empty(count, np.int32)
         _ownership.fill_pieces(begin, first, self.shape[-1], piece_begin, ordinal)
         return begin, first, piece_begin, ordinal
-
-
-def check_rows(rows: int, what: str, size: int = 1) -> None:
-    """Refuse tables that no machine holds, or that this one does not, before anything is allocated.
-
-    `size` is the bytes of a row.
-    """
-    if rows >= MAX_TILES:
-        raise SizeError(f"too many {what} for a list", value=rows, accepted="fewer than 2^31-1")
-    if rows * size > MEMORY:
-        raise SizeError(f"too many {what} for this machine's memory", value=rows, accepted=f"at most {MEMORY // size}")
-
-
-def within_memory(function: Callable[P, R]) -> Callable[P, R]:
-    """What is legal but larger than this machine is an error like any other, not a MemoryError."""
-
-    @wraps(function)
-    def checked(*args: P.args, **more: P.kwargs) -> R:
-        try:
-            return function(*args, **more)
-        except MemoryError:
-            raise SizeError("more memory is needed than there is", accepted="fewer tiles, rows or transfers") from None
-
-    return checked
 
 
 @lru_cache(maxsize=16384)

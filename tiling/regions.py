@@ -29,8 +29,9 @@ from .layout import (
     check_choice,
     check_instance,
 )
-from .ownership import AxisCut, Int32, Int64, Ownership, check_rows, device_size, owner_tiles, resolve
+from .ownership import AxisCut, Ownership, device_size, owner_tiles, resolve
 from .storage import REST, digits
+from .tables import Int32, Int64, check_rows
 
 Staging = Literal["none", "source", "destination", "both"]
 

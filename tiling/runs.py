@@ -13,9 +13,9 @@ import numpy as np
 
 from ._copy import Runs
 from .errors import SizeError
-from .ownership import Int64
 from .regions import PART, Retile, Side
 from .storage import REST, digit_table, digits
+from .tables import Int64
 
 NO_AXIS: Final = -1
 

@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from . import _storage
 from .errors import BufferShapeError, OrderError, SizeError
 from .layout import MAX_SIZE, ElementOrder, Precision, check_instance
-from .ownership import MAX_RANK, Int64, check_rows, order_needs, within_memory
+from .ownership import MAX_RANK, order_needs
+from .tables import Int64, check_rows, within_memory
 
 REST = 0  # a digit's count where it is the rest of the axis' width
 
