@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import IO, Any, Final, NoReturn, TypeVar, cast
 
 import click
 from rich.box import SIMPLE_HEAD
@@ -15,20 +15,24 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
-from . import __version__, explorer, plotting, report
+from . import __version__, explorer, plotting, report, tables
 from .copying import plan_copy
 from .counting import count_copy
 from .errors import FieldError, LayoutError
 from .exchange import ExchangePhase
-from .layout import AxisView, CoordinateMapping, OwnerMap, TensorType, check_integer
+from .files import check_target, replacing
+from .layout import AxisView, CoordinateMapping, OwnerMap, TensorType, check_integer, read_record, read_type
+from .ownership import ShardTable, enumerate_shards, exact_sum
 from .regions import STAGINGS
 
 F = TypeVar("F", bound=Callable[..., Any])
-R = TypeVar("R", TensorType, OwnerMap)
 
 STYLES = {report.BUILT: "green", report.DIFFERS: "bold red", report.NOT_BUILT: "dim", "": ""}
 WIDE = 240  # columns where no terminal says how many
 ROOMY = 160  # columns that a table with types in it needs
+
+REPORT_FORMS: Final = ("csv", "json")
+TABLE_FORMS: Final = ("csv", "json", "parquet")
 
 
 def fail(error: Exception) -> NoReturn:
@@ -51,7 +55,9 @@ def input_errors() -> Iterator[None]:
 
 
 def formats(command: F) -> F:
-    """The options that every command has."""
+    """The options of the commands that print."""
+    path = click.Path(path_type=Path)
+    command = click.option("-o", "--output", type=path, help="Write a file: .csv, .json; lists also .parquet.")(command)
     command = click.option("--csv", "form", flag_value="csv", help="Print CSV.")(command)
     return click.option("--json", "form", flag_value="json", help="Print JSON.")(command)
 
@@ -60,6 +66,43 @@ def picture(command: F) -> F:
     """The option of the commands that draw."""
     where = click.Path(path_type=Path)
     return click.option("-o", "--output", required=True, type=where, help="The picture: .png, .svg, .pdf, ..")(command)
+
+
+def chosen_form(form: str | None, output: Path | None, accepted: tuple[str, ...]) -> str | None:
+    """The format that the options ask for, if they do; where no file can be written is said before any work."""
+    if output is None:
+        return form
+    check_target(output)
+    if form is None:
+        form = output.suffix.lower().removeprefix(".")
+        if form not in accepted:
+            names = ", ".join(f".{name}" for name in accepted)
+            raise FieldError("no format has this name's end", where="--output", value=str(output), accepted=names)
+    return form
+
+
+def show(made: report.Report | tables.Table, form: str | None, output: Path | None) -> None:
+    """Print a report for people; write it, or a table, in a format (CSV by default) to a file or to standard output."""
+    if form is None and isinstance(made, report.Report):
+        print_tables(made)
+    elif output is None:
+        write(made, form, sys.stdout)
+    else:
+        with input_errors():
+            write(made, form, output)
+
+
+def write(made: report.Report | tables.Table, form: str | None, out: Path | IO[str]) -> None:
+    if isinstance(made, report.Report):
+        text = made.to_json() + "\n" if form == "json" else made.to_csv()
+        with replacing(out) if isinstance(out, Path) else nullcontext(out) as file:
+            file.write(text)
+    elif form == "parquet":
+        made.to_parquet(cast(Path, out))  # which only a file's name can ask for
+    elif form == "json":
+        made.to_json(out)
+    else:
+        made.to_csv(out)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -75,15 +118,16 @@ def main() -> None:
 @click.option(
     "--verify", is_flag=True, help="Carry every copy out on random bytes too; status 1 if any comes out wrong."
 )
-def report_command(path: Path | None, form: str | None, check: bool, verify: bool) -> None:
+def report_command(path: Path | None, form: str | None, output: Path | None, check: bool, verify: bool) -> None:
     """Report on the copies and phases of a build log or a graph's dump.
 
     PATH is a log (its dumps and exchange phases are found) or a file with a dump `MidGraph { .. }`. Without it, the
     built-in example is reported on: the six exchange phases of a SigLIP MLP for 1,472 tiles.
     """
     with input_errors(), progress_bar() as progress:
+        form = chosen_form(form, output, REPORT_FORMS)
         made = report.example(progress, verify) if path is None else report.of_file(path, progress, verify)
-    print_report(made, form)
+    show(made, form, output)
     wrong = [row for row in made.rows if row.bytes_right is False]
     for row in wrong:
         click.echo(f"tiling: the bytes of {row.phase}, {row.copy} come out wrong", err=True)
@@ -123,30 +167,62 @@ def explore_command(path: Path | None, output: Path) -> None:
     help="What to do with reads outside the source.",
 )
 @click.option("--device-tiles", type=int, help="The device's tiles.")
-@click.option("--list", "listed", is_flag=True, help="Print the transfers, as CSV, one row per destination.")
+@click.option("--list", "listed", flag_value="transfers", help="List the transfers, a line for each destination.")
+@click.option("--loads", "listed", flag_value="loads", help="List the words that each tile sends and receives.")
 def copy_command(
     source: Path,
     destination: Path,
     form: str | None,
+    output: Path | None,
     staging: str,
     offsets: str | None,
     view: str | None,
     outside: str,
     device_tiles: int | None,
-    listed: bool,
+    listed: str | None,
 ) -> None:
-    """Count (or list) the transfers of one retile, from SOURCE to DESTINATION: files with a tensor type's JSON form."""
+    """Count (or list) the transfers of one retile, from SOURCE to DESTINATION.
+
+    Both are files with a tensor type's JSON form, or with the same fields in TOML (.toml) or YAML (.yaml, .yml). Lists
+    are CSV if nothing else is asked for.
+    """
+    made: report.Report | tables.Table
     with input_errors():
+        form = chosen_form(form, output, TABLE_FORMS if listed else REPORT_FORMS)
         mapping = CoordinateMapping(_numbers("--offsets", offsets), _view(view))
-        types = _read(TensorType, source), _read(TensorType, destination)
-        more = {"staging": staging, "outside": outside, "device_tiles": device_tiles}
-        if listed:
-            print_transfers(*types, mapping, more)
-            return
-        count = count_copy(*types, mapping, **more)  # type: ignore[arg-type]
-        case = report.CopyCase(f"{source.name} to {destination.name}", *types, mapping)
-        row = report.copy_row("", "", case, count)
-    print_report(report.Report("one copy", (row,)), form)
+        types = read_type(source), read_type(destination)
+        more: dict[str, Any] = {"staging": staging, "outside": outside, "device_tiles": device_tiles}
+        if listed == "transfers":
+            made = plan_copy(*types, mapping, **more).transfers
+        else:
+            count = count_copy(*types, mapping, **more)
+            case = report.CopyCase(f"{source.name} to {destination.name}", *types, mapping)
+            made = count.tile_loads if listed else report.Report("one copy", (report.copy_row("", "", case, count),))
+    show(made, form, output)
+
+
+@main.command("shards")
+@click.argument("path", metavar="TYPE", type=click.Path(path_type=Path))
+@formats
+@click.option("--owners", "owner_map", type=click.Path(path_type=Path), help="A file with an owner map's JSON form.")
+@click.option("--device-tiles", type=int, help="The device's tiles.")
+def shards_command(
+    path: Path, form: str | None, output: Path | None, owner_map: Path | None, device_tiles: int | None
+) -> None:
+    """List the shards of a tensor: which tile owns which region, and where in the tile's buffer it is.
+
+    TYPE is a file with a tensor type's JSON form, or with the same fields in TOML (.toml) or YAML (.yaml, .yml).
+    Regions are half-open, START:END on each axis, and +N where N elements of padding follow.
+    """
+    with input_errors():
+        form = chosen_form(form, output, TABLE_FORMS)
+        type = read_type(path)
+        owners = None if owner_map is None else read_record(OwnerMap, owner_map)
+        made = enumerate_shards(type, owners, device_tiles)
+    if form is None:
+        print_shards(type, made)
+    else:
+        show(made, form, output)
 
 
 @main.command("show")
@@ -173,8 +249,8 @@ def show_command(
     """
     with input_errors():
         plotting.picture_form(output)
-        type = _read(TensorType, path)
-        owners = None if owner_map is None else _read(OwnerMap, owner_map)
+        type = read_type(path)
+        owners = None if owner_map is None else read_record(OwnerMap, owner_map)
         plane = _numbers("--axes", axes) or None
         if only == "tiling":
             figure = plotting.plot_tiling(type, owners, device_tiles=device_tiles, axes=plane)
@@ -221,13 +297,6 @@ def traffic_command(path: Path | None, output: Path, chosen: tuple[int, ...], is
         click.echo(f"{output}: {title}")
 
 
-def _read(kind: type[R], path: Path) -> R:
-    try:
-        return kind.from_json(path.read_bytes())
-    except FieldError as error:
-        raise error.within(str(path)) from None
-
-
 def _numbers(option: str, text: str | None) -> tuple[int, ...]:
     try:
         return tuple(int(word) for word in text.split(",")) if text else ()
@@ -258,15 +327,6 @@ def progress_bar(work: str = "counting copies") -> Iterator[report.Progress | No
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("")
         yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-def print_report(made: report.Report, form: str | None) -> None:
-    if form == "json":
-        click.echo(made.to_json())
-    elif form == "csv":
-        click.echo(made.to_csv(), nl=False)
-    else:
-        print_tables(made)
 
 
 def print_tables(made: report.Report) -> None:
@@ -339,19 +399,24 @@ def _proved(row: report.Row) -> str:
     return {True: "[green]bytes right[/]", False: "[bold red]bytes WRONG[/]", None: ""}[row.bytes_right]
 
 
-def print_transfers(
-    source: TensorType, destination: TensorType, mapping: CoordinateMapping, more: dict[str, Any]
-) -> None:
-    x = plan_copy(source, destination, mapping, **more).transfers
-    click.echo("transfer,source_tile,source_offset,bytes,destination_tile,destination_offset")
-    rows = zip(
-        x.source_tile.tolist(), x.source_offset.tolist(), x.bytes.tolist(), x.destination_start.tolist(), strict=False
+def print_shards(type: TensorType, table: ShardTable) -> None:
+    """A line for each shard; plain text, as there may be many."""
+    size = exact_sum(table.bytes)
+    logical = exact_sum((table.logical_end - table.start).prod(axis=1)) * type.precision.itemsize
+    fullest = int(table.tile_bytes.argmax())
+    click.echo(type)
+    click.echo(
+        f"{len(table):,} shards on {len(table.tile_bytes):,} tiles, {size:,} bytes, {size - logical:,} of padding; "
+        f"most on tile {fullest}, {table.tile_bytes[fullest]:,} bytes"
     )
-    tiles, offsets = x.destination_tile.tolist(), x.destination_offset.tolist()
-    ends = x.destination_start.tolist()
-    for i, (tile, offset, size, start) in enumerate(rows):
-        for e in range(start, ends[i + 1]):
-            click.echo(f"{i},{tile},{offset},{size},{tiles[e]},{offsets[e]}")
+    columns = {"shard": [*map(str, range(len(table)))], "tile": [*map(str, table.tile.tolist())]}
+    for axis in range(type.rank):
+        bounds = zip(*(c[:, axis].tolist() for c in (table.start, table.logical_end, table.physical_end)), strict=True)
+        columns[f"axis {axis}"] = [f"{a}:{b}" + (f"+{c - b}" if c > b else "") for a, b, c in bounds]
+    columns["bytes"], columns["offset"] = ([f"{n:,}" for n in c.tolist()] for c in (table.bytes, table.offset))
+    widths = [max(map(len, (name, *column))) for name, column in columns.items()]
+    for line in (tuple(columns), *zip(*columns.values(), strict=True)):
+        click.echo("  ".join(map(str.rjust, line, widths)))
 
 
 if __name__ == "__main__":

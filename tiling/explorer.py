@@ -26,8 +26,9 @@ from .errors import FieldError, extra
 from .exchange import ExchangePhase
 from .files import check_target, write_whole
 from .layout import CoordinateMapping
-from .ownership import Int64, enumerate_shards
+from .ownership import enumerate_shards
 from .report import Cases, CopyCase, Progress, Row, cases_of_file, cases_of_graphs, example_cases, short_type
+from .tables import Int64
 
 if TYPE_CHECKING:
     from .midgraph import MidGraph

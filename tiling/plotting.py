@@ -25,9 +25,10 @@ from .errors import FieldError, SizeError, extra
 from .exchange import ExchangePhase
 from .files import check_target, write_whole
 from .layout import OwnerMap, TensorAxis, TensorType, check_instance, check_integer
-from .ownership import Int32, Int64, Ownership, device_size, owner_tiles, resolve
+from .ownership import Ownership, device_size, owner_tiles, resolve
 from .report import short_type
 from .storage import StorageMap, digits
+from .tables import Int32, Int64
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -21,7 +21,7 @@ import numpy as np
 from ..counting import CopyCount
 from ..errors import FieldError, TilingError
 from ..layout import MAX_TILES, AxisTiling, Precision, TensorAxis, check_choice, check_integer
-from ..ownership import Int64
+from ..tables import Int64
 from .mesh import UNEVEN, PlacedType, check_devices, count_between, extents, numbered, place
 
 

@@ -33,7 +33,8 @@ from ..layout import (
     check_choice,
     check_instance,
 )
-from ..ownership import AxisCut, Int64, device_size, owner_tiles, resolve
+from ..ownership import AxisCut, device_size, owner_tiles, resolve
+from ..tables import Int64
 from .mesh import UNEVEN, PlacedType, check_devices, count_between, extents, numbered, place
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from ..counting import CopyCount, count_copy
 from ..errors import FieldError, LayoutError, OwnerError, SizeError
 from ..layout import F32, MAX_TILES, AxisTiling, OwnerMap, Precision, TensorType, check_instance
-from ..ownership import MAX_RANK, Int64, ShardTable, check_rows, enumerate_shards, resolve
+from ..ownership import MAX_RANK, ShardTable, enumerate_shards, resolve
+from ..tables import Int64, check_rows
 
 UNEVEN: Final = ("error", "pad")
 
