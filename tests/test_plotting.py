@@ -456,13 +456,11 @@ def test_what_was_there_stays_when_writing_fails(tmp_path, monkeypatch):
     out = tmp_path / "a.png"
     out.write_bytes(b"old")
     file = type_file(tmp_path / "t.json", TensorType.tiled([8, 4], F16, {0: 4}))
-    real = Path.write_bytes
 
-    def full(path, data):
-        real(path, data[:10])
-        raise OSError(28, "No space left on device", str(path))
+    def full(part, target):
+        raise OSError(28, "No space left on device", str(part))
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(Path, "replace", full)
     one_line_on_stderr(run("show", file, "-o", out), f"{out}: No space left")
     monkeypatch.undo()
     assert out.read_bytes() == b"old"
