@@ -388,7 +388,7 @@ def test_show(tmp_path):
         ["--owners", owners, "--device-tiles", "20"],
     ):
         result = run("show", file, "-o", out, *more)
-        assert (result.exit_code, result.output) == (0, "")
+        assert (result.exit_code, result.output) == (0, f"{out}: {out.stat().st_size:,} bytes\n")
         assert is_png(out)
         sizes.add(out.stat().st_size)
         out.unlink()
@@ -406,13 +406,12 @@ def test_traffic(tmp_path, monkeypatch):
     real = report.CopyCase.plan
     monkeypatch.setattr(report.CopyCase, "plan", lambda case: asked.append(case.name) or real(case))
     out = tmp_path / "a.png"
-    assert run("traffic", "-o", out).output == f"{out}: phase 0\n"  # the highest bound
+    assert run("traffic", "-o", out).output.endswith(" bytes, phase 0\n")  # the highest bound
     assert is_png(out)
     assert asked == [copy.name for copy in report.example_phases()[1][0].copies]
-    assert run("traffic", "-o", tmp_path / "b.svg", "--phase", "4", "--phase", "1").output.split(": ")[1:] == [
-        f"phase 4\n{tmp_path / 'b.svg'}",
-        "phase 1\n",
-    ]
+    facts = json.loads(run("traffic", "-o", tmp_path / "b.svg", "--phase", "4", "--phase", "1", "--json").output)
+    size = (tmp_path / "b.svg").stat().st_size
+    assert facts == {"output": f"{tmp_path / 'b.svg'}", "bytes": size, "phases": ["phase 4", "phase 1"]}
     assert run("traffic", "-o", tmp_path / "c.pdf", "--all").output.count("phase") == 6
     assert (tmp_path / "c.pdf").read_bytes().startswith(b"%PDF")
 
@@ -422,8 +421,7 @@ def test_traffic_of_a_log(tmp_path):
     out = tmp_path / "a.png"
     result = run("traffic", log, "-o", out)
     assert result.exit_code == 0
-    assert result.output.startswith(f"{out}: phase ")
-    assert "graph " in result.output
+    assert "bytes, phase 0: graph " in result.output
     assert is_png(out)
 
 

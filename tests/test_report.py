@@ -154,12 +154,13 @@ def test_a_log_for_machines(tmp_path):
     assert f"{read.entries} entries" in run("report", log).output
 
 
-def test_narrow_terminals_get_whole_numbers(monkeypatch):
-    narrow = Console(width=80, force_terminal=True, color_system=None, record=True, file=io.StringIO())
+@pytest.mark.parametrize("width", [40, 60, 71, 72, 80, 120])
+def test_narrow_terminals_get_whole_numbers(width, monkeypatch):
+    narrow = Console(width=width, force_terminal=True, color_system=None, record=True, file=io.StringIO())
     monkeypatch.setattr("tiling.cli.Console", lambda **options: narrow)
     print_tables(report.example())
     text = narrow.export_text()
-    assert max(map(len, text.splitlines())) <= 80
+    assert max(map(len, text.splitlines())) <= width
     for figure in ("164,610", "49,317,120", "31,890,048", "26,880"):
         assert figure in text
     assert "…" not in text
@@ -212,3 +213,42 @@ def test_moved_arrays_are_the_twins(case):
     got = report.moved(array, destination.shape, mapping)
     assert got.shape == destination.shape
     assert got.ravel().tolist() == twin.move(array.ravel(), source.shape, destination.shape, case["mapping"])
+
+
+# --- the command as a whole ------------------------------------------------------------------------------------------
+
+
+def test_every_command_has_help_json_and_a_line_in_the_list():
+    listed = run("--help").output
+    for name, command in main.commands.items():
+        assert f"  {name} " in listed
+        assert "..." not in command.get_short_help_str(100)
+        text = run(name, "--help").output
+        assert text.startswith(f"Usage: main {name}")
+        assert ("--json" in text) == (name != "completion")
+
+
+def test_example_is_a_type_that_every_command_takes(tmp_path):
+    path = tmp_path / "type.json"
+    facts = json.loads(run("example", "-o", path, "--json").output)
+    assert facts["bytes"] == path.stat().st_size
+    assert facts["type"] == str(tiling.TensorType.from_json(path.read_bytes()))
+    assert json.loads(run("copy", path, path, "--json").output)["rows"][0]["transfers"] == 0
+    assert run("shards", path).output.startswith(facts["type"])
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(shell):
+    result = run("completion", shell)
+    assert result.exit_code == 0
+    assert "_TILING_COMPLETE=" + shell + "_complete" in result.stdout
+    asked = {"_TILING_COMPLETE": f"{shell}_complete", "COMP_WORDS": "tiling sh"}
+    asked["COMP_CWORD"] = "sh" if shell == "fish" else "1"
+    assert "shards" in CliRunner().invoke(main, env=asked, prog_name="tiling").output
+
+
+@pytest.mark.parametrize("no_color, has_colours", [("", True), ("1", False)])
+def test_colours_can_be_turned_off(no_color, has_colours):
+    terminal = {"FORCE_COLOR": "1", "TERM": "xterm-256color", "NO_COLOR": no_color, "COLUMNS": "120"}
+    result = CliRunner().invoke(main, ["report"], env=terminal)
+    assert ("32mbuilt" in result.stdout) == has_colours  # green

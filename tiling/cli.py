@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import IO, Any, Final, NoReturn, TypeVar, cast
 
 import click
+from click.shell_completion import get_completion_class
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
@@ -20,8 +22,19 @@ from .copying import plan_copy
 from .counting import count_copy
 from .errors import FieldError, LayoutError
 from .exchange import ExchangePhase
-from .files import check_target, replacing
-from .layout import AxisView, CoordinateMapping, OwnerMap, TensorType, check_integer, read_record, read_type
+from .files import check_target, replacing, write_whole
+from .layout import (
+    F16,
+    AxisTiling,
+    AxisView,
+    BlockMajor,
+    CoordinateMapping,
+    OwnerMap,
+    TensorType,
+    check_integer,
+    read_record,
+    read_type,
+)
 from .ownership import ShardTable, enumerate_shards, exact_sum
 from .regions import STAGINGS
 
@@ -30,6 +43,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 STYLES = {report.BUILT: "green", report.DIFFERS: "bold red", report.NOT_BUILT: "dim", "": ""}
 WIDE = 240  # columns where no terminal says how many
 ROOMY = 160  # columns that a table with types in it needs
+NARROW = 72  # columns that a table with figures alone needs
 
 REPORT_FORMS: Final = ("csv", "json")
 TABLE_FORMS: Final = ("csv", "json", "parquet")
@@ -62,10 +76,24 @@ def formats(command: F) -> F:
     return click.option("--json", "form", flag_value="json", help="Print JSON.")(command)
 
 
-def picture(command: F) -> F:
-    """The option of the commands that draw."""
-    where = click.Path(path_type=Path)
-    return click.option("-o", "--output", required=True, type=where, help="The picture: .png, .svg, .pdf, ..")(command)
+def written(what: str) -> Callable[[F], F]:
+    """The options of the commands that write one file."""
+
+    def options(command: F) -> F:
+        path = click.Path(path_type=Path)
+        command = click.option("--json", "is_json", is_flag=True, help="Say what was written as JSON.")(command)
+        return click.option("-o", "--output", required=True, type=path, help=what)(command)
+
+    return options
+
+
+def say_written(output: Path, is_json: bool, facts: dict[str, Any]) -> None:
+    """What a file that was written holds."""
+    facts = {"output": str(output), "bytes": output.stat().st_size, **facts}
+    if is_json:
+        click.echo(json.dumps(facts))
+    else:
+        click.echo(f"{output}: {facts['bytes']:,} bytes" + "".join(f", {name}" for name in facts.get("phases", ())))
 
 
 def chosen_form(form: str | None, output: Path | None, accepted: tuple[str, ...]) -> str | None:
@@ -105,13 +133,41 @@ def write(made: report.Report | tables.Table, form: str | None, out: Path | IO[s
         made.to_csv(out)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+EPILOG: Final = """
+\b
+Begin with these:
+  tiling report                          the built-in example, phase by phase
+  tiling report build.log --check        a compiler's log, and whether the
+                                         figures in it are the ones found here
+  tiling copy a.json b.json              one retile's transfers, bytes, bound
+  tiling copy a.json b.json --list       the transfers themselves
+  tiling shards a.json                   who owns what
+  tiling show a.json -o a.png            the same as a picture
+  tiling traffic build.log -o t.png      who sends how much to whom
+  tiling explore build.log -o page.html  all of it, to click through
+
+\b
+A type's file is what TensorType.to_json gives; the same fields in TOML or
+YAML do, too. `tiling example -o a.json` writes one to begin with.
+
+\b
+Exit statuses: 0 done; 1 a check failed; 2 the input was wrong, and one line
+on standard error says where, what was given and what would be accepted.
+NO_COLOR=1 turns colours off. `tiling completion bash` (or zsh, fish) prints
+what makes the shell complete names.
+"""
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=EPILOG)
 @click.version_option(__version__, prog_name="tiling")
 def main() -> None:
-    """Exact tensor layouts over tiles: how many transfers does a retile need, and how bad is the busiest tile?"""
+    """Exact tensor layouts over tiles: how many transfers does a retile need, and how bad is the busiest tile?
+
+    A retile gives a tensor that lives in pieces on many tiles another tiling, another element order, or both.
+    """
 
 
-@main.command("report")
+@main.command("report", short_help="Count the copies and phases of a log or a graph.")
 @click.argument("path", required=False, type=click.Path(path_type=Path))
 @formats
 @click.option("--check", is_flag=True, help="Exit with status 1 if a built phase differs.")
@@ -137,20 +193,20 @@ def report_command(path: Path | None, form: str | None, output: Path | None, che
         sys.exit(1)
 
 
-@main.command("explore")
+@main.command("explore", short_help="Write a page to click through.")
 @click.argument("path", required=False, type=click.Path(path_type=Path))
-@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Where the page goes.")
-def explore_command(path: Path | None, output: Path) -> None:
+@written("Where the page goes.")
+def explore_command(path: Path | None, output: Path, is_json: bool) -> None:
     """Write a page to explore copies and phases with: one file, for any browser, that needs no network.
 
     PATH is a build log or a file with a graph's dump; without it, the page has the built-in example.
     """
     with input_errors(), progress_bar("listing copies") as progress:
-        size = explorer.write_page(output, path, progress)
-    click.echo(f"{output}: {size:,} bytes")
+        explorer.write_page(output, path, progress)
+    say_written(output, is_json, {})
 
 
-@main.command("copy")
+@main.command("copy", short_help="Count or list the transfers of one retile.")
 @click.argument("source", type=click.Path(path_type=Path))
 @click.argument("destination", type=click.Path(path_type=Path))
 @formats
@@ -201,7 +257,7 @@ def copy_command(
     show(made, form, output)
 
 
-@main.command("shards")
+@main.command("shards", short_help="List which tile owns what.")
 @click.argument("path", metavar="TYPE", type=click.Path(path_type=Path))
 @formats
 @click.option("--owners", "owner_map", type=click.Path(path_type=Path), help="A file with an owner map's JSON form.")
@@ -225,9 +281,9 @@ def shards_command(
         show(made, form, output)
 
 
-@main.command("show")
+@main.command("show", short_help="Draw a tiling and an element order.")
 @click.argument("path", metavar="TYPE", type=click.Path(path_type=Path))
-@picture
+@written("The picture: .png, .svg, .pdf, ..")
 @click.option("--tiling", "only", flag_value="tiling", help="Draw the owners alone.")
 @click.option("--order", "only", flag_value="order", help="Draw the order of one shard's elements alone.")
 @click.option("--shard", type=int, default=0, show_default=True, help="Whose order, as a row of the shard table.")
@@ -237,6 +293,7 @@ def shards_command(
 def show_command(
     path: Path,
     output: Path,
+    is_json: bool,
     only: str | None,
     shard: int,
     axes: str | None,
@@ -247,7 +304,7 @@ def show_command(
 
     TYPE is a file with a tensor type's JSON form.
     """
-    with input_errors():
+    with input_errors(), progress_bar("drawing"):
         plotting.picture_form(output)
         type = read_type(path)
         owners = None if owner_map is None else read_record(OwnerMap, owner_map)
@@ -259,20 +316,21 @@ def show_command(
         else:
             figure = plotting.plot_layout(type, owners, shard=shard, device_tiles=device_tiles, axes=plane)
         plotting.save_picture(figure, output)
+    say_written(output, is_json, {})
 
 
-@main.command("traffic")
+@main.command("traffic", short_help="Draw who sends how much to whom.")
 @click.argument("path", required=False, type=click.Path(path_type=Path))
-@picture
+@written("The picture: .png, .svg, .pdf, ..")
 @click.option("--phase", "chosen", type=int, multiple=True, help="Which phase, counted from 0; may be repeated.")
 @click.option("--all", "is_all", is_flag=True, help=f"Draw all phases, if they are at most {plotting.MOST_PHASES}.")
-def traffic_command(path: Path | None, output: Path, chosen: tuple[int, ...], is_all: bool) -> None:
+def traffic_command(path: Path | None, output: Path, is_json: bool, chosen: tuple[int, ...], is_all: bool) -> None:
     """Draw the words that go from tile to tile, and what each tile sends and receives against the bound.
 
     PATH is a build log or a file with a graph's dump, as for `report`; without it, the built-in example is drawn. Its
     phases are counted through all graphs. By default the one with the highest bound is drawn.
     """
-    with input_errors():
+    with input_errors(), progress_bar("drawing"):
         plotting.picture_form(output)
         cases = report.example_cases() if path is None else report.cases_of_file(path)
         listed = [(label, phase) for label, phases in cases.graphs for phase in phases if phase.copies]
@@ -293,8 +351,33 @@ def traffic_command(path: Path | None, output: Path, chosen: tuple[int, ...], is
         titles = [title for title, _ in drawn]
         plans = [ExchangePhase(copy.plan() for copy in copies) for _, copies in drawn]
         plotting.save_picture(plotting.plot_traffic(plans, titles), output)
-    for title in titles:
-        click.echo(f"{output}: {title}")
+    say_written(output, is_json, {"phases": titles})
+
+
+@main.command("example", short_help="Write a type's file to begin with.")
+@written("Where the type goes: .json.")
+def example_command(output: Path, is_json: bool) -> None:
+    """Write a tensor type's JSON form, to be changed by hand: [4608, 4608] F16 in 16x16 blocks over 36 x 40 tiles."""
+    axes = [AxisTiling(0, 36, block_size=16), AxisTiling(1, 40, block_size=16, padding="Zero")]
+    made = TensorType.tiled([4608, 4608], F16, axes, order=BlockMajor("TransposedMatrix", 16, 16))
+    with input_errors():
+        write_whole(output, (json.dumps(made.to_json(), indent=2) + "\n").encode())
+    say_written(output, is_json, {"type": str(made)})
+
+
+@main.command("completion", short_help="Print a shell's completion script.")
+@click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
+def completion_command(shell: str) -> None:
+    """Print what makes a shell complete commands, options and files.
+
+    \b
+    bash:  eval "$(tiling completion bash)"   in ~/.bashrc
+    zsh:   eval "$(tiling completion zsh)"    in ~/.zshrc
+    fish:  tiling completion fish > ~/.config/fish/completions/tiling.fish
+    """
+    kind = get_completion_class(shell)
+    assert kind is not None
+    click.echo(kind(main, {}, "tiling", "_TILING_COMPLETE").source())
 
 
 def _numbers(option: str, text: str | None) -> tuple[int, ...]:
@@ -338,8 +421,8 @@ def print_tables(made: report.Report) -> None:
         console.print(f"  {escape(note)}", highlight=False)
     for graph in dict.fromkeys(row.graph for row in made.rows):
         rows = [row for row in made.rows if row.graph == graph]
-        make = wide_table if console.width >= ROOMY else narrow_table
-        console.print(make(graph, rows))
+        make = wide_table if console.width >= ROOMY else narrow_table if console.width >= NARROW else stacked
+        console.print(make(graph, rows), highlight=False)
 
 
 def wide_table(graph: str, rows: list[report.Row]) -> Table:
@@ -378,13 +461,26 @@ def narrow_table(graph: str, rows: list[report.Row]) -> Table:
     for name in ("transfers", "local", "bytes", "sent", "received", "bound"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
-        name = escape(f"{row.copy}, {row.staging}") if row.copy else escape(row.phase)
-        status = f" [{STYLES[row.status]}]{row.status}[/]" if row.status else f" {_proved(row)}".rstrip()
         figures = (row.transfers, row.local_runs, row.bytes, row.sent_words, row.received_words, row.bound)
         table.add_row(
-            name + status, *(f"{n:,}" for n in figures), style="" if row.copy else "bold", end_section=not row.copy
+            _named(row), *(f"{n:,}" for n in figures), style="" if row.copy else "bold", end_section=not row.copy
         )
     return table
+
+
+def stacked(graph: str, rows: list[report.Row]) -> str:
+    """Lines that may be folded anywhere, where no table fits."""
+    lines = [f"[italic]{escape(graph)}[/]"] if graph else []
+    for row in rows:
+        lines.append(_named(row) if row.copy else f"[bold]{_named(row)}[/]")
+        lines.append(f"  {row.transfers:,} transfers, {row.local_runs:,} local, {row.bytes:,} bytes")
+        lines.append(f"  sent {row.sent_words:,}, received {row.received_words:,}, bound {row.bound:,}")
+    return "\n".join(lines)
+
+
+def _named(row: report.Row) -> str:
+    name = escape(f"{row.copy}, {row.staging}") if row.copy else escape(row.phase)
+    return name + (f" [{STYLES[row.status]}]{row.status}[/]" if row.status else f" {_proved(row)}".rstrip())
 
 
 def _busiest(tile: int, words: int) -> str:

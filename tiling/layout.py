@@ -12,7 +12,7 @@ import os
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, cast
 
 import msgspec
 import msgspec.yaml
@@ -411,6 +411,20 @@ class AxisTiling(_Record, frozen=True):
     padding: Padding = "Reject"
     tile_stride: int | None = None
 
+    if TYPE_CHECKING:  # fields are narrower than what is taken for them, here and below
+
+        def __init__(
+            self,
+            axis: TensorAxis | int | Literal["Linear"],
+            partitions: int,
+            padding_groups: int = 1,
+            block_size: int = 1,
+            padding_multiple: int | None = None,
+            shard_padding_multiple: int = 1,
+            padding: Padding = "Reject",
+            tile_stride: int | None = None,
+        ) -> None: ...
+
     def __post_init__(self) -> None:
         if not isinstance(self.axis, TensorAxis):
             force_setattr(self, "axis", TensorAxis.of(self.axis))
@@ -444,6 +458,10 @@ class TensorTiling(_Record, frozen=True):
     tile_count: int
     replicas: int = 1
     axes: tuple[AxisTiling, ...] = ()
+
+    if TYPE_CHECKING:
+
+        def __init__(self, tile_count: int, replicas: int = 1, axes: Iterable[AxisTiling] = ()) -> None: ...
 
     def __post_init__(self) -> None:
         force_setattr(self, "tile_count", check_integer(self.tile_count, "tile_count", 1, MAX_TILES))
@@ -594,6 +612,10 @@ class OwnerMap(_Record, frozen=True):
     rotation: int = 0
     embedding: tuple[int, ...] | None = None
 
+    if TYPE_CHECKING:
+
+        def __init__(self, rotation: int = 0, embedding: Iterable[int] | None = None) -> None: ...
+
     def __post_init__(self) -> None:
         force_setattr(self, "rotation", check_integer(self.rotation, "rotation", 0, MAX_TILES))
         if self.embedding is not None:
@@ -638,6 +660,10 @@ class CoordinateMapping(_Record, frozen=True):
 
     offsets: tuple[int, ...] = ()
     view: AxisView | None = None
+
+    if TYPE_CHECKING:
+
+        def __init__(self, offsets: Iterable[int] = (), view: AxisView | None = None) -> None: ...
 
     def __post_init__(self) -> None:
         force_setattr(self, "offsets", _integers(self.offsets, "offsets", -MAX_SIZE))
