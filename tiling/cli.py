@@ -302,7 +302,7 @@ def show_command(
 ) -> None:
     """Draw which tile owns which part of a tensor, and the order of one shard's elements.
 
-    TYPE is a file with a tensor type's JSON form.
+    TYPE is a file with a tensor type's JSON form, or with the same fields in TOML (.toml) or YAML (.yaml, .yml).
     """
     with input_errors(), progress_bar("drawing"):
         plotting.picture_form(output)
