@@ -726,7 +726,7 @@ def test_without_extras(tmp_path):
     path = tmp_path / "type.yaml"
     path.write_text("shape: [4]")
     result = subprocess.run(
-        [sys.executable, "-c", WITHOUT, str(path)],
+        [sys.executable, "-P", "-c", WITHOUT, str(path)],
         capture_output=True,
         text=True,
         cwd=tmp_path,
@@ -744,7 +744,7 @@ def test_without_extras(tmp_path):
 
 def test_extras_are_imported_when_they_are_asked_for():
     code = "import sys, tiling, tiling.cli; print({'pyarrow', 'yaml', 'polars', 'pandas', 'duckdb'} & set(sys.modules))"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
+    assert subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
 
 
 # --- types in files --------------------------------------------------------------------------------------------------
