@@ -1,6 +1,17 @@
-"""The engine's answers in the twin's form: plain lists, from JSON-form inputs."""
+"""The engine's answers in the twin's form: plain lists, from JSON-form inputs; and the engine in another process."""
+
+import subprocess
+import sys
 
 import tiling
+
+
+def python(code, *arguments, check=True, **options):
+    """What code prints in a process of its own. It gets the installed package: -P leaves the checkout alone."""
+    command = [sys.executable, "-P", "-c", code, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    assert not check or (done.returncode, done.stderr) == (0, ""), done.stderr
+    return done.stdout
 
 
 def arguments(case):

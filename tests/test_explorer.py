@@ -4,7 +4,6 @@ import html.parser
 import json
 import re
 import shutil
-import subprocess
 import sys
 import time
 import zlib
@@ -316,11 +315,6 @@ def test_links_stay(tmp_path):
     size = explorer.write_page(tmp_path / "link.html", small_cases())
     assert (tmp_path / "link.html").is_symlink()
     assert (tmp_path / "page.html").stat().st_size == size
-
-
-def test_plotly_is_imported_for_pages_alone():
-    code = "import sys, tiling, tiling.cli; assert not {'plotly', 'tiling.midgraph'} & set(sys.modules)"
-    subprocess.run([sys.executable, "-P", "-c", code], check=True)
 
 
 # --- in a browser ----------------------------------------------------------------------------------------------------

@@ -9,13 +9,13 @@ import math
 import os
 import random
 import re
-import subprocess
 import sys
 import textwrap
 import time
 import tracemalloc
 from pathlib import Path
 
+import engine
 import numpy as np
 import pytest
 import strategies
@@ -288,8 +288,8 @@ for name, code in {cases!r}.items():
 @pytest.mark.skipif("ASAN_OPTIONS" in os.environ, reason="the sanitizer needs terabytes of addresses")
 def test_types_that_no_machine_holds():
     code = textwrap.dedent(CHILD).format(cases=GIANTS)
-    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=100, check=False)
-    assert done.stdout.splitlines() == [f"{name}: SizeError" for name in GIANTS], done.stderr
+    done = engine.python(code, timeout=100, check=False)
+    assert done.splitlines() == [f"{name}: SizeError" for name in GIANTS]
 
 
 @pytest.mark.long

@@ -1,10 +1,9 @@
 """JAX's shardings: against JAX's own map of devices to slices, and its own bytes on the devices."""
 
 import itertools
-import subprocess
-import sys
 from math import prod
 
+import engine
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -477,14 +476,9 @@ def test_what_is_given_back_has_the_same_regions(data):
 # Without JAX
 
 
-def python(code):
-    return subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True).stdout
-
-
 def test_jax_is_imported_when_it_is_needed():
-    assert python("import sys, tiling, tiling.interop.jax, tiling.interop.dtensor; print('jax' in sys.modules)") == (
-        "False\n"
-    )
+    code = "import sys, tiling.interop.jax, tiling.interop.dtensor; print('jax' in sys.modules)"
+    assert engine.python(code) == "False\n"
 
 
 def test_without_jax_the_error_says_what_to_install():
@@ -497,4 +491,4 @@ try:
 except tiling.MissingExtraError as error:
     print(error)
 """
-    assert python(code) == "extra jax: jax is not installed; accepted: pip install 'tensor-tiling[jax]'\n"
+    assert engine.python(code) == "extra jax: jax is not installed; accepted: pip install 'tensor-tiling[jax]'\n"

@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 import pickle
 import re
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -573,8 +570,3 @@ def test_mutations_give_a_graph_or_a_layout_error(changes: list[tuple[int, int, 
 @given(st.text(st.sampled_from("MidGraph{}[]():,\"\\'.-0aA_ \n\t"), max_size=60))
 def test_any_text(text: str) -> None:
     assert str(attempt("MidGraph {" + text))
-
-
-def test_importing_the_package_does_not_import_lark(tmp_path: Path) -> None:
-    code = "import sys, tiling; sys.exit('lark' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False, cwd=tmp_path).returncode == 0

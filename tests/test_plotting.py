@@ -3,7 +3,6 @@
 import io
 import json
 import math
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -498,7 +497,7 @@ tiling.save_picture(tiling.plot_layout(one), sys.argv[1])
 assert "matplotlib.pyplot" not in sys.modules
 assert settings() == before
 """
-    subprocess.run([sys.executable, "-P", "-c", code, tmp_path / "a.png"], check=True)
+    engine.python(code, tmp_path / "a.png")
 
 
 def test_pictures_can_be_made_on_threads():

@@ -252,3 +252,12 @@ def test_colours_can_be_turned_off(no_color, has_colours):
     terminal = {"FORCE_COLOR": "1", "TERM": "xterm-256color", "NO_COLOR": no_color, "COLUMNS": "120"}
     result = CliRunner().invoke(main, ["report"], env=terminal)
     assert ("32mbuilt" in result.stdout) == has_colours  # green
+
+
+LATE = {"lark", "matplotlib", "plotly", "pyarrow", "pandas", "polars", "duckdb", "yaml", "jax", "tiling.midgraph"}
+
+
+def test_what_few_need_is_imported_late():
+    loaded = engine.python("import sys, tiling, tiling.cli; print(*sys.modules)").split()
+    assert "tiling.cli" in loaded
+    assert not LATE & set(loaded)
