@@ -15,7 +15,7 @@ TINY = os.environ.get("TILING_BENCH_TINY") == "1"
 
 def phase(name):
     """The largest list of a phase of the built-in example."""
-    copies = next(phase.copies for phase in report.example_phases()[1] if phase.name == name)
+    copies = next(phase.copies for phase in report.example_cases().graphs[0][1] if phase.name == name)
     plans = [tiling.plan_copy(c.source, c.destination, c.mapping, staging=c.staging) for c in copies]
     return max((plan.transfers for plan in plans), key=len)
 

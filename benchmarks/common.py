@@ -11,7 +11,7 @@ TINY = os.environ.get("TILING_BENCH_TINY") == "1"
 
 def phases():
     """The built-in example's phases by name; tiny: the first and the last."""
-    _, made = report.example_phases()
+    ((_, made),) = report.example_cases().graphs
     return {phase.name: phase for phase in (made[::5] if TINY else made)}
 
 

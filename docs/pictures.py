@@ -21,7 +21,7 @@ from tiling import (
     plot_traffic,
     save_picture,
 )
-from tiling.report import example_phases
+from tiling.report import example_cases
 
 ORDERS = (  # and the shards that show them
     (ROW_MAJOR, [16, 32]),
@@ -55,7 +55,7 @@ def pictures():
     gather = plan_copy(rows, TensorType.tiled([48, 64], F16, {0: 2}))
     broadcast = plan_copy(rows, TensorType.replicated([48, 64], F16, 6))
     yield "loads.svg", plot_loads(ExchangePhase([gather, broadcast]))
-    copies = example_phases()[1][4].copies
+    copies = example_cases().graphs[0][1][4].copies
     plans = [plan_copy(c.source, c.destination, c.mapping, device_tiles=c.device_tiles) for c in copies]
     yield "phase4.png", plot_traffic(ExchangePhase(plans), ["phase 4"])
 

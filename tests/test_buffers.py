@@ -46,7 +46,7 @@ def garbage(type, owners=None, device_tiles=None):
 
 
 def copies():
-    _, phases = report.example_phases()
+    ((_, phases),) = report.example_cases().graphs
     for phase in phases:
         for case in phase.copies:
             yield pytest.param(case, id=f"{phase.name}, {case.name}")

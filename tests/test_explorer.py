@@ -170,7 +170,7 @@ def small_page():
 def test_the_examples_page_has_the_phases_numbers(example_page):
     assert len(example_page.encode()) < 4_000_000
     parts = Parts(example_page)
-    _, phases = report.example_phases()
+    ((_, phases),) = report.example_cases().graphs
     for told, phase in zip(parts.facts["phases"], phases, strict=True):
         plans = ExchangePhase([copy.plan() for copy in phase.copies])
         assert (told["transfers"], told["local_runs"]) == (plans.transfers, plans.local_runs)
@@ -486,7 +486,7 @@ def check_tile(browser, copies, tile):
 
 def test_clicks_on_the_example(browser, example_path):
     browser.open(example_path)
-    _, phases = report.example_phases()
+    ((_, phases),) = report.example_cases().graphs
     assert browser.text("#name") == "phase 0"
     for phase, side, tile in ((4, "source", 348), (0, "destination", 1), (2, "source", 1471), (5, "destination", 46)):
         browser.choose(phase)
@@ -502,7 +502,7 @@ def test_clicks_on_the_example(browser, example_path):
 
 def test_the_grids_show_the_loads(browser, example_path):
     browser.open(example_path, "#1@1471")
-    _, phases = report.example_phases()
+    ((_, phases),) = report.example_cases().graphs
     plans = ExchangePhase([copy.plan() for copy in phases[1].copies])
     held = sum(tiling.enumerate_shards(copy.source, None, 1472).tile_bytes for copy in phases[1].copies)
     shown = browser.js("return [...document.querySelectorAll('.grid')].map(div => div.data[0].z.flat())")
@@ -520,7 +520,7 @@ def test_the_grids_show_the_loads(browser, example_path):
 
 def test_the_histogram(browser, example_path):
     browser.open(example_path, "#4")
-    _, phases = report.example_phases()
+    ((_, phases),) = report.example_cases().graphs
     plans = [copy.plan() for copy in phases[4].copies]
     lists = [engine.transfers(plan) for plan in plans]
     counts = Counter(size for rows in lists for _, _, size, _ in rows)

@@ -20,7 +20,7 @@ PHASES = {
 
 @pytest.fixture(scope="module")
 def phases():
-    _, phases = report.example_phases()
+    ((_, phases),) = report.example_cases().graphs
     return {phase.name: phase for phase in phases}
 
 

@@ -29,6 +29,7 @@ from tiling import F16, ROW_MAJOR, Amp, BlockMajor, LayoutError, StorageMap, Ten
 from tiling.buildlog import parse_log, read_log
 from tiling.cli import main
 from tiling.midgraph import parse_midgraph
+from tiling.report import CaseFile, CopyFields, Logged, PhaseFields
 
 LONG = os.environ.get("TILING_LONG") == "1"
 TESTS = Path(__file__).parent
@@ -208,10 +209,31 @@ json_values = st.recursive(
 @fuzz(100)
 @given(json_values)
 def test_any_value_is_read_or_refused(obj):
-    for kind in (TensorType, tiling.Layout, tiling.AxisTiling, tiling.OwnerMap, tiling.CoordinateMapping):
+    kinds = (TensorType, tiling.Layout, tiling.AxisTiling, tiling.OwnerMap, tiling.CoordinateMapping, CaseFile)
+    for kind in kinds:
         survives(lambda kind=kind: kind.from_json(obj))
     for variant in (tiling.Precision, tiling.ElementOrder, tiling.TensorAxis):
         survives(lambda variant=variant: variant.from_json(obj))
+
+
+FEW = CaseFile(
+    "few",
+    {"a": TensorType.sharded([8, 4], F16, 0, 4), "b": TensorType.sharded([8, 4], F16, 1, 2)},
+    (PhaseFields("one", (CopyFields("c", "a", "b", (0, 0), source_owners=tiling.OwnerMap(1)),), "g", Logged("l", 3)),),
+    6,
+    (Logged("m", 12, 2, 4),),
+).to_json()
+
+
+@fuzz(300)
+@given(st.data())
+def test_cases_with_some_things_wrong(data):
+    made = FEW
+    for _ in range(data.draw(st.integers(0, 3))):
+        path = data.draw(st.sampled_from(list(places(made)) or [()]))
+        if path:
+            made = changed(made, path, data.draw(st.sampled_from(VALUES) | st.integers(-4, 70)))
+    survives(lambda: CaseFile.from_json(as_text(made)).cases().report().to_json())
 
 
 def test_variants_are_read_from_any_bytes():

@@ -333,7 +333,7 @@ def test_a_count_gives_loads():
 
 
 def test_the_example_is_binned_and_complete():
-    phases = [ExchangePhase(copy.plan() for copy in phase.copies) for phase in report.example_phases()[1]]
+    phases = [ExchangePhase(copy.plan() for copy in phase.copies) for phase in report.example_cases().graphs[0][1]]
     figure = tiling.plot_traffic(phases, [f"phase {k}" for k in range(6)])
     images = named(figure, "traffic")
     assert len(images) == 6
@@ -407,7 +407,7 @@ def test_traffic(tmp_path, monkeypatch):
     out = tmp_path / "a.png"
     assert run("traffic", "-o", out).output.endswith(" bytes, phase 0\n")  # the highest bound
     assert is_png(out)
-    assert asked == [copy.name for copy in report.example_phases()[1][0].copies]
+    assert asked == [copy.name for copy in report.example_cases().graphs[0][1][0].copies]
     facts = json.loads(run("traffic", "-o", tmp_path / "b.svg", "--phase", "4", "--phase", "1", "--json").output)
     size = (tmp_path / "b.svg").stat().st_size
     assert facts == {"output": f"{tmp_path / 'b.svg'}", "bytes": size, "phases": ["phase 4", "phase 1"]}

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import engine
@@ -213,6 +214,69 @@ def test_moved_arrays_are_the_twins(case):
     got = report.moved(array, destination.shape, mapping)
     assert got.shape == destination.shape
     assert got.ravel().tolist() == twin.move(array.ravel(), source.shape, destination.shape, case["mapping"])
+
+
+# --- cases in files --------------------------------------------------------------------------------------------------
+
+LINES = Path(__file__).parent / "data" / "logs" / "lines.log"
+
+
+def without_notes(cases):
+    return replace(cases, title="", notes=(), log=None)
+
+
+@pytest.mark.parametrize("path", [None, LINES], ids=["example", "log"])
+def test_cases_go_through_a_file(path, tmp_path):
+    there = tmp_path / "cases.json"
+    cases = report.example_cases() if path is None else report.cases_of_file(path)
+    result = run("convert", *[path or []][: path is not None], "-o", there)
+    count = sum(len(phase.copies) for _, phases in cases.graphs for phase in phases)
+    assert result.output.endswith(f" {count} copies\n")
+    assert without_notes(report.cases_of_file(there)) == without_notes(cases)
+    again = tmp_path / "again.json"
+    assert run("convert", there, "-o", again).exit_code == 0
+    assert again.read_bytes() == there.read_bytes()
+    rows = [json.loads(run("report", p, "--json").output)["rows"] for p in ([path] if path else []) + [there]]
+    assert rows[0] == rows[-1]
+    assert len(rows[0]) >= count
+
+
+def test_cases_by_hand(tmp_path):
+    path = tmp_path / "cases.toml"
+    type_ = tiling.TensorType.sharded([8, 8], tiling.F16, 0, 4).to_json()
+    copies = [{"name": "rows to columns", "source": "rows", "destination": "columns", "offsets": [0, 0]}]
+    columns = tiling.TensorType.sharded([8, 8], tiling.F16, 1, 4).to_json()
+    made = {"title": "by hand", "types": {"rows": type_, "columns": columns}, "device_tiles": 9}
+    file = report.CaseFile.from_json({**made, "phases": [{"name": "a", "copies": copies}]})
+    ((label, (phase,)),) = file.cases().graphs
+    assert (label, phase.name, phase.copies[0].device_tiles, phase.copies[0].count().transfers) == ("", "a", 9, 24)
+    path.write_text(
+        'title = "by hand"\nphases = [{name = "a", copies = [{name = "b", source = "x", destination = "rows"}]}]\n'
+        "[types.rows]\nshape = [4]\n[types.rows.format]\nprecision = 'F16'\n[types.rows.format.layout]\n"
+        "order = 'RowMajor'\nmemory_class = 'Ipu21Standard'\n"
+        "tiling = {tile_count = 1, replicas = 1, axes = []}\n"
+    )
+    result = run("report", path)
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
+    for words in (str(path), "phases[0].copies[0].source", "'x'", "accepted: 'rows'"):
+        assert words in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        ({"phases": 5}, "phases"),
+        ({"phases": [{"name": "a", "copies": [{"name": "b"}]}]}, "phases[0].copies[0]"),
+        ({"types": {"rows": {"shape": [4]}}}, "types"),
+        ({"more": 1}, "more"),
+        ({"device_tiles": "many"}, "device_tiles"),
+    ],
+)
+def test_case_files_with_errors(change, where):
+    with pytest.raises(tiling.FieldError) as caught:
+        report.CaseFile.from_json({"title": "", "types": {}, "phases": [], **change})
+    assert where in str(caught.value)
 
 
 # --- the command as a whole ------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, Any, Final, NoReturn, TypeVar, cast
 
 import click
+import msgspec
 from click.shell_completion import get_completion_class
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -87,13 +88,16 @@ def written(what: str) -> Callable[[F], F]:
     return options
 
 
-def say_written(output: Path, is_json: bool, facts: dict[str, Any]) -> None:
-    """What a file that was written holds."""
-    facts = {"output": str(output), "bytes": output.stat().st_size, **facts}
+def say_written(output: Path, is_json: bool, **facts: int | str | list[str]) -> None:
+    """What a file that was written is and holds."""
+    facts = {"bytes": output.stat().st_size, **facts}
     if is_json:
-        click.echo(json.dumps(facts))
-    else:
-        click.echo(f"{output}: {facts['bytes']:,} bytes" + "".join(f", {name}" for name in facts.get("phases", ())))
+        click.echo(json.dumps({"output": str(output), **facts}))
+        return
+    words: list[str] = []
+    for name, fact in facts.items():
+        words += [f"{fact:,} {name}"] if isinstance(fact, int) else [fact] if isinstance(fact, str) else fact
+    click.echo(f"{output}: {', '.join(words)}")
 
 
 def chosen_form(form: str | None, output: Path | None, accepted: tuple[str, ...]) -> str | None:
@@ -203,7 +207,7 @@ def explore_command(path: Path | None, output: Path, is_json: bool) -> None:
     """
     with input_errors(), progress_bar("listing copies") as progress:
         explorer.write_page(output, path, progress)
-    say_written(output, is_json, {})
+    say_written(output, is_json)
 
 
 @main.command("copy", short_help="Count or list the transfers of one retile.")
@@ -316,7 +320,7 @@ def show_command(
         else:
             figure = plotting.plot_layout(type, owners, shard=shard, device_tiles=device_tiles, axes=plane)
         plotting.save_picture(figure, output)
-    say_written(output, is_json, {})
+    say_written(output, is_json)
 
 
 @main.command("traffic", short_help="Draw who sends how much to whom.")
@@ -351,7 +355,24 @@ def traffic_command(path: Path | None, output: Path, is_json: bool, chosen: tupl
         titles = [title for title, _ in drawn]
         plans = [ExchangePhase(copy.plan() for copy in copies) for _, copies in drawn]
         plotting.save_picture(plotting.plot_traffic(plans, titles), output)
-    say_written(output, is_json, {"phases": titles})
+    say_written(output, is_json, phases=titles)
+
+
+@main.command("convert", short_help="Write a log's graphs as one JSON file.")
+@click.argument("path", required=False, type=click.Path(path_type=Path))
+@written("Where the copies and phases go: .json.")
+def convert_command(path: Path | None, output: Path, is_json: bool) -> None:
+    """Write the copies and phases of a build log or a graph's dump as a JSON file, to keep or to change by hand.
+
+    `report`, `traffic`, `explore` and `convert` itself take such a file in the log's place. Without PATH, the built-in
+    example is written.
+    """
+    with input_errors():
+        check_target(output)
+        file = (report.example_cases() if path is None else report.cases_of_file(path)).file()
+        write_whole(output, msgspec.json.format(msgspec.json.encode(file.to_json())))
+    copies = sum(len(phase.copies) for phase in file.phases)
+    say_written(output, is_json, types=len(file.types), phases=len(file.phases), copies=copies)
 
 
 @main.command("example", short_help="Write a type's file to begin with.")
@@ -362,7 +383,7 @@ def example_command(output: Path, is_json: bool) -> None:
     made = TensorType.tiled([4608, 4608], F16, axes, order=BlockMajor("TransposedMatrix", 16, 16))
     with input_errors():
         write_whole(output, (json.dumps(made.to_json(), indent=2) + "\n").encode())
-    say_written(output, is_json, {"type": str(made)})
+    say_written(output, is_json, type=str(made))
 
 
 @main.command("completion", short_help="Print a shell's completion script.")

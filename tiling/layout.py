@@ -88,7 +88,7 @@ def _decode(kind: Any, obj: Any) -> Any:
         raise FieldError(f"not JSON ({error})", where=kind.__name__) from None
 
 
-class _Record(Struct, frozen=True, forbid_unknown_fields=True):
+class Record(Struct, frozen=True, forbid_unknown_fields=True):
     """A value type whose JSON form is an object with the fields' names."""
 
     @classmethod
@@ -107,7 +107,7 @@ class _Record(Struct, frozen=True, forbid_unknown_fields=True):
         return cast("dict[str, Any]", msgspec.json.decode(msgspec.json.encode(self, enc_hook=_variant_to_json)))
 
 
-R = TypeVar("R", bound=_Record)
+R = TypeVar("R", bound=Record)
 
 
 class _Variant:
@@ -379,7 +379,7 @@ def Amp(role: str) -> ElementOrder:
     return ElementOrder(role)
 
 
-class AxisTiling(_Record, frozen=True):
+class AxisTiling(Record, frozen=True):
     """How one axis is cut into partitions.
 
     Parameters
@@ -448,7 +448,7 @@ class AxisTiling(_Record, frozen=True):
         return " ".join(words)
 
 
-class TensorTiling(_Record, frozen=True):
+class TensorTiling(Record, frozen=True):
     """How a tensor is cut over tiles: `tile_count` = `replicas` times the product of the partitions.
 
     `axes` lists the tiled axes; others are whole on every tile. Without an explicit stride the tile number packs the
@@ -485,7 +485,7 @@ class TensorTiling(_Record, frozen=True):
         return f"{self.tile_count} tiles{copies}: {axes}"
 
 
-class Layout(_Record, frozen=True):
+class Layout(Record, frozen=True):
     """An element order, a tiling, and a memory class (a label that is carried along)."""
 
     order: ElementOrder
@@ -498,7 +498,7 @@ class Layout(_Record, frozen=True):
         check_choice(self.memory_class, "memory_class", ("Ipu21Standard", "Ipu21Interleaved"))
 
 
-class TensorFormat(_Record, frozen=True):
+class TensorFormat(Record, frozen=True):
     """A precision and a layout."""
 
     precision: Precision
@@ -509,7 +509,7 @@ class TensorFormat(_Record, frozen=True):
         check_instance(self.layout, "layout", Layout)
 
 
-class TensorType(_Record, frozen=True):
+class TensorType(Record, frozen=True):
     """A tensor's shape and format: everything that decides where its bytes are, but for its owner map."""
 
     shape: tuple[int, ...]
@@ -603,7 +603,7 @@ class TensorType(_Record, frozen=True):
         return cls.tiled(shape, precision, [cut], order=order)
 
 
-class OwnerMap(_Record, frozen=True):
+class OwnerMap(Record, frozen=True):
     """Which device tile owns a tiling's ordinal: `embedding[(ordinal + rotation) % n]`, n = len(embedding).
 
     Without an embedding it is `(ordinal + rotation) % device_tiles`.
@@ -626,7 +626,7 @@ class OwnerMap(_Record, frozen=True):
         return f"OwnerMap(rotation {self.rotation}{where})"
 
 
-class AxisView(_Record, frozen=True):
+class AxisView(Record, frozen=True):
     """Splits one axis and merges its slow part into another: [.., split = f*w, .., merge = m] to [.., w, .., m*f].
 
     `reversed` is the inverse. Axes count from the start and differ; the factor divides.
@@ -652,7 +652,7 @@ class AxisView(_Record, frozen=True):
             )
 
 
-class CoordinateMapping(_Record, frozen=True):
+class CoordinateMapping(Record, frozen=True):
     """Which source coordinate a destination coordinate takes its value from: `d + offsets`, seen through a view.
 
     No offsets (an empty tuple) means zeros.

@@ -23,7 +23,8 @@ from .copying import CopyPlan, plan_copy
 from .counting import CopyCount, count_copy
 from .errors import FieldError, PolicyError
 from .exchange import ExchangePhase
-from .layout import CoordinateMapping, OwnerMap, TensorType
+from .files import file_name
+from .layout import AxisView, CoordinateMapping, OwnerMap, Record, TensorType, read_record
 
 if TYPE_CHECKING:
     from .buildlog import BuildLog
@@ -61,13 +62,12 @@ class CopyCase:
         return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "name"}
 
 
-@dataclass(frozen=True, slots=True)
-class Logged:
+class Logged(Record, frozen=True, omit_defaults=True):
     """Figures of a phase that a compiler built: where they stand, and what they are (None: not said)."""
 
     where: str
     transfers: int
-    endpoint_lower_bound: int | None
+    endpoint_lower_bound: int | None = None
     local_runs: int | None = None
 
 
@@ -96,6 +96,87 @@ class Cases:
     def report(self, progress: Progress | None = None, verify: bool = False) -> Report:
         made = build(self.title, self.graphs, self.records, self.notes, progress, verify)
         return replace(made, log=self.log)
+
+    def file(self) -> CaseFile:
+        """The same as a file's fields; notes, and what a log has beside its graphs, are left out."""
+        names: dict[TensorType, str] = {}
+        phases = []
+        for graph, listed in self.graphs:
+            for phase in listed:
+                copies = []
+                for copy in phase.copies:
+                    a, b = (names.setdefault(type, f"type {len(names)}") for type in (copy.source, copy.destination))
+                    more = (copy.staging, copy.source_owners, copy.destination_owners, copy.device_tiles)
+                    copies.append(CopyFields(copy.name, a, b, copy.mapping.offsets, copy.mapping.view, *more))
+                phases.append(PhaseFields(phase.name, tuple(copies), graph, phase.logged))
+        types = {name: type for type, name in names.items()}
+        return CaseFile(self.title, types, tuple(phases), records=self.records)
+
+
+class CopyFields(Record, frozen=True, omit_defaults=True):
+    """A copy in a `CaseFile`: `source` and `destination` name two of its types."""
+
+    name: str
+    source: str
+    destination: str
+    offsets: tuple[int, ...] = ()
+    view: AxisView | None = None
+    staging: str = "auto"
+    source_owners: OwnerMap | None = None
+    destination_owners: OwnerMap | None = None
+    device_tiles: int | None = None
+
+
+class PhaseFields(Record, frozen=True, omit_defaults=True):
+    """A phase in a `CaseFile`; phases of one `graph` stand together."""
+
+    name: str
+    copies: tuple[CopyFields, ...]
+    graph: str = ""
+    logged: Logged | None = None
+
+
+class CaseFile(Record, frozen=True, omit_defaults=True):
+    """Cases as a file has them: the built-in example is one.
+
+    `device_tiles` is that of all copies that say nothing else. `records` are figures of which it is not known which
+    phase they belong to, as in a log.
+    """
+
+    title: str
+    types: dict[str, TensorType]
+    phases: tuple[PhaseFields, ...]
+    device_tiles: int | None = None
+    records: tuple[Logged, ...] = ()
+
+    def __post_init__(self) -> None:
+        accepted = ", ".join(map(repr, self.types)) or "no types are named"
+        for i, phase in enumerate(self.phases):
+            for k, copy in enumerate(phase.copies):
+                for side, name in (("source", copy.source), ("destination", copy.destination)):
+                    if name not in self.types:
+                        where = f"phases[{i}].copies[{k}].{side}"
+                        raise FieldError("no such type", where=where, value=name, accepted=accepted)
+
+    def cases(self) -> Cases:
+        graphs: dict[str, list[PhaseCase]] = {}
+        for phase in self.phases:
+            made = PhaseCase(phase.name, tuple(map(self._case, phase.copies)), phase.logged)
+            graphs.setdefault(phase.graph, []).append(made)
+        listed = tuple((graph, tuple(phases)) for graph, phases in graphs.items())
+        return Cases(self.title, listed, self.records)
+
+    def _case(self, copy: CopyFields) -> CopyCase:
+        return CopyCase(
+            copy.name,
+            self.types[copy.source],
+            self.types[copy.destination],
+            CoordinateMapping(copy.offsets, copy.view),
+            copy.staging,
+            copy.source_owners,
+            copy.destination_owners,
+            self.device_tiles if copy.device_tiles is None else copy.device_tiles,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,31 +369,8 @@ def example(progress: Progress | None = None, verify: bool = False) -> Report:
 
 
 def example_cases() -> Cases:
-    title, phases = example_phases()
-    return Cases(title, (("", tuple(phases)),))
-
-
-def example_phases() -> tuple[str, list[PhaseCase]]:
-    """The built-in example's title and phases."""
-    return _phases_from_json(json.loads(resources.files("tiling").joinpath("data", EXAMPLE).read_text("utf-8")))
-
-
-def _phases_from_json(data: dict[str, Any]) -> tuple[str, list[PhaseCase]]:
-    types = {name: TensorType.from_json(obj) for name, obj in data["types"].items()}
-    phases = []
-    for phase in data["phases"]:
-        copies = tuple(
-            CopyCase(
-                c["name"],
-                types[c["source"]],
-                types[c["destination"]],
-                CoordinateMapping(tuple(c["offsets"])),
-                device_tiles=data["device_tiles"],
-            )
-            for c in phase["copies"]
-        )
-        phases.append(PhaseCase(phase["name"], copies, Logged(f"logged {phase['name']}", **phase["logged"])))
-    return data["title"], phases
+    """The built-in example: the six exchange phases of a SigLIP MLP, and what a compiler logged."""
+    return CaseFile.from_json(resources.files("tiling").joinpath("data", EXAMPLE).read_bytes()).cases()
 
 
 def of_file(path: str | PathLike[str], progress: Progress | None = None, verify: bool = False) -> Report:
@@ -321,17 +379,19 @@ def of_file(path: str | PathLike[str], progress: Progress | None = None, verify:
 
 
 def cases_of_file(path: str | PathLike[str]) -> Cases:
-    """The copies and phases of a build log, or of a file with a graph's dump.
+    """The copies and phases of a build log, of a file with a graph's dump, or of a `CaseFile` (.json, .toml, .yaml).
 
     Raises
     ------
     DumpError
         With line and column, if a dump does not parse.
     FieldError
-        If there is neither a graph nor an exchange phase in the file.
+        If there is neither a graph nor an exchange phase in the file, or the fields of a `CaseFile` are wrong.
     """
     from .buildlog import read_log
 
+    if file_name(path).lower().endswith((".json", ".toml", ".yaml", ".yml")):
+        return read_record(CaseFile, path).cases()
     log = read_log(path)
     if not log.graphs and not log.phases and not log.allocation_failures:
         raise FieldError(
