@@ -42,3 +42,6 @@ def setup(app):
         pictures.draw_all(HERE / "_pictures")
 
     app.connect("builder-inited", draw)
+
+
+smartquotes = False  # they would change what is to be typed

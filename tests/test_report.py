@@ -4,6 +4,8 @@ import csv
 import io
 import json
 import math
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -316,6 +318,75 @@ def test_colours_can_be_turned_off(no_color, has_colours):
     terminal = {"FORCE_COLOR": "1", "TERM": "xterm-256color", "NO_COLOR": no_color, "COLUMNS": "120"}
     result = CliRunner().invoke(main, ["report"], env=terminal)
     assert ("32mbuilt" in result.stdout) == has_colours  # green
+
+
+WRONG_USAGE = [["copy", "a"], ["copy", "a", "b", "--staging", "odd"], ["nothing"], ["report", "--nothing"], ["show"]]
+
+
+@pytest.mark.parametrize("arguments", WRONG_USAGE, ids=" ".join)
+def test_wrong_usage_is_one_line_too(arguments):
+    result = run(*arguments)
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert result.stderr.startswith("tiling: error: ")
+
+
+def test_interruptions(monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(report, "example", interrupt)
+    result = run("report")
+    assert (result.exit_code, result.stdout, result.stderr.strip()) == (130, "", "tiling: interrupted")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="has no full device")
+@pytest.mark.parametrize("arguments", [["report"], ["report", "--json"], ["copy", "TYPE", "OTHER", "--list"]])
+def test_output_that_cannot_be_written(arguments, tmp_path):
+    for name, axis in (("TYPE", 0), ("OTHER", 1)):
+        type_file(tmp_path / name, tiling.TensorType.sharded([256, 256], tiling.F16, axis, 64))
+    command = [sys.executable, "-P", "-m", "tiling.cli", *arguments]
+
+    def status(shell):
+        done = subprocess.run(["sh", "-c", shell, "sh", *command], cwd=tmp_path, capture_output=True, text=True)
+        return done.returncode, done.stderr
+
+    assert status('"$@" > /dev/full') == (2, "tiling: error: standard output: No space left on device\n")
+    assert status('"$@" >&-') == (0, "")
+    assert status('{ "$@"; echo $? >&2; } | true')[1] in ("141\n", "0\n")  # 0 if all was taken before
+
+
+def test_one_retile_is_a_case_for_every_command(tmp_path):
+    paths = [
+        type_file(tmp_path / name, tiling.TensorType.sharded([8, 8], tiling.F16, axis, 4))
+        for axis, name in enumerate(("a.json", "b.json"))
+    ]
+    case = tmp_path / "case.json"
+    assert run("convert", *paths, "-o", case).exit_code == 0
+    row = json.loads(run("report", case, "--json").output)["rows"][0]
+    assert row["transfers"] == json.loads(run("copy", *paths, "--json").output)["rows"][0]["transfers"] == 24
+    result = run("convert", *paths, *paths, "-o", case)
+    assert (result.exit_code, result.stderr) == (
+        2,
+        "tiling: error: PATHS: too many files, got 4; accepted: none, one, or two tensor types\n",
+    )
+
+
+def test_what_a_count_alone_does_not_say(tmp_path):
+    whole = type_file(tmp_path / "whole.json", tiling.TensorType.sharded([9, 8], tiling.F16, 0, 3))
+    crop = type_file(tmp_path / "crop.json", tiling.TensorType.sharded([5, 7], tiling.F16, 1, 7))
+    text = run("copy", whole, crop).output
+    assert "a crop: 5 x 7 of 9 x 8 elements" in text
+    row = json.loads(run("copy", whole, crop, "--json").output)["rows"][0]
+    assert 0 < row["misaligned"] <= row["transfers"]
+    assert f"{row['misaligned']} of the transfers are not whole words" in text
+    assert "crop" not in run("copy", whole, whole).output
+
+
+@pytest.mark.parametrize("name", ["a.toml", "a", "a.png"])
+def test_suffixes_that_say_something_else(name, tmp_path):
+    for command in ("example", "convert", "explore"):
+        assert run(command, "-o", tmp_path / name).exit_code == 2
+    assert not [*tmp_path.iterdir()]
 
 
 LATE = {"lark", "matplotlib", "plotly", "pyarrow", "pandas", "polars", "duckdb", "yaml", "jax", "tiling.midgraph"}

@@ -981,7 +981,7 @@ def test_other_forms_of_types_for_the_command(types, tmp_path):
 def test_the_document_has_every_column():
     page = FORMATS.read_text("utf-8")
     for kind in KINDS:
-        section = page.split(f"### {kind.__name__}: `{kind.KIND}`\n")[1].split("\n###")[0]
+        section = page.split(f"### {kind.__name__}: `{kind.KIND}`\n")[1].split("\n##")[0]
         told = dict(re.findall(r"^\| `(\w+)` \| ([\w ,()<>]+?) \|", section, re.M))
         own = {field.name: field.type.lower() for field in fields(kind)}
         left_out = {"destination_start", "tile_bytes"}

@@ -31,6 +31,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+try:
+    from . import _sides  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        "these are tiling's sources, and nothing is built here: start Python in another folder to get an installed "
+        "package, or build in place (make build)"
+    ) from error
+
 from .buffers import Buffers, execute, pack, unpack
 from .compacting import StridedTransfers
 from .copying import CopyPlan, LocalRuns, Spans, Transfers, plan_copy
@@ -101,6 +109,8 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
+    if name in ("explorer", "interop"):
+        return import_module(f".{name}", __name__)
     if name in _LAZY:
         return getattr(import_module(f".{_LAZY[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,8 +1,9 @@
-"""The command. Exit statuses: 0 done, 1 a check failed, 2 the input was wrong."""
+"""The command. Exit statuses: 0 done, 1 a check failed, 2 the input was wrong, 128 + n ended by signal n."""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -12,8 +13,8 @@ from typing import IO, Any, Final, NoReturn, TypeVar, cast
 import click
 import msgspec
 from click.shell_completion import get_completion_class
+from rich import console as rich_console
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
@@ -46,18 +47,28 @@ WIDE = 240  # columns where no terminal says how many
 ROOMY = 160  # columns that a table with types in it needs
 NARROW = 72  # columns that a table with figures alone needs
 
+FAILED, WRONG = 1, 2  # exit statuses
+INTERRUPTED, PIPE_CLOSED = 130, 141  # as if the signal had ended the process
+
 REPORT_FORMS: Final = ("csv", "json")
 TABLE_FORMS: Final = ("csv", "json", "parquet")
 
 
-def fail(error: Exception) -> NoReturn:
+class Console(rich_console.Console):
+    """A terminal that leaves a closed pipe to the command."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
+def fail(error: Exception | str) -> NoReturn:
     """One line on standard error, exit status 2."""
     if isinstance(error, OSError) and error.filename is not None:
         text = f"{error.filename}: {error.strerror}"
     else:
         text = " ".join(str(error).split())
     click.echo(f"tiling: error: {text}", err=True)
-    sys.exit(2)
+    sys.exit(WRONG)
 
 
 @contextmanager
@@ -88,6 +99,22 @@ def written(what: str) -> Callable[[F], F]:
     return options
 
 
+def many(command: F) -> F:
+    """The files of the commands on phases."""
+    return click.argument("paths", nargs=-1, type=click.Path(path_type=Path))(command)
+
+
+def cases_of(paths: tuple[Path, ...]) -> report.Cases:
+    """The copies and phases of one file, one retile between the types of two, or the built-in example."""
+    if len(paths) > 2:
+        raise FieldError("too many files", where="PATHS", value=len(paths), accepted="none, one, or two tensor types")
+    if len(paths) < 2:
+        return report.cases_of_file(paths[0]) if paths else report.example_cases()
+    source, destination = (read_type(path) for path in paths)
+    case = report.CopyCase(f"{paths[0].name} to {paths[1].name}", source, destination, CoordinateMapping())
+    return report.Cases(case.name, (("", (report.PhaseCase("one copy", (case,)),)),))
+
+
 def say_written(output: Path, is_json: bool, **facts: int | str | list[str]) -> None:
     """What a file that was written is and holds."""
     facts = {"bytes": output.stat().st_size, **facts}
@@ -109,7 +136,7 @@ def chosen_form(form: str | None, output: Path | None, accepted: tuple[str, ...]
         form = output.suffix.lower().removeprefix(".")
         if form not in accepted:
             names = ", ".join(f".{name}" for name in accepted)
-            raise FieldError("no format has this name's end", where="--output", value=str(output), accepted=names)
+            raise FieldError("unknown suffix", where="--output", value=str(output), accepted=names)
     return form
 
 
@@ -156,13 +183,45 @@ YAML do, too. `tiling example -o a.json` writes one to begin with.
 
 \b
 Exit statuses: 0 done; 1 a check failed; 2 the input was wrong, and one line
-on standard error says where, what was given and what would be accepted.
+on standard error says where, what was given and what would be accepted; 130
+interrupted.
 NO_COLOR=1 turns colours off. `tiling completion bash` (or zsh, fish) prints
 what makes the shell complete names.
 """
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=EPILOG)
+class Commands(click.Group):
+    """The commands, with exit statuses that say what happened, and one line for every error."""
+
+    def main(self, *args: Any, **more: Any) -> NoReturn:
+        if sys.stdout is None:  # closed: nothing can be printed, and nobody asked for it
+            sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+        try:
+            status = super().main(*args, **{**more, "standalone_mode": False})
+        except click.exceptions.NoArgsIsHelpError as error:
+            error.show()
+            status = WRONG
+        except click.UsageError as error:
+            about = f" (see {error.ctx.command_path} --help)" if error.ctx else ""
+            fail(f"{error.format_message().rstrip('.')}{about}")
+        except (click.Abort, KeyboardInterrupt):
+            click.echo("tiling: interrupted", err=True)
+            status = INTERRUPTED
+        sys.exit(status if isinstance(status, int) else 0)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            made = super().invoke(ctx)
+            sys.stdout.flush()
+            return made
+        except BrokenPipeError:  # whoever reads has enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(PIPE_CLOSED)
+        except OSError as error:
+            fail(f"standard output: {error.strerror}")
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]}, epilog=EPILOG)
 @click.version_option(__version__, prog_name="tiling")
 def main() -> None:
     """Exact tensor layouts over tiles: how many transfers does a retile need, and how bad is the busiest tile?
@@ -194,19 +253,21 @@ def report_command(path: Path | None, form: str | None, output: Path | None, che
     if check and made.differs:
         click.echo("tiling: a built phase differs from its log", err=True)
     if wrong or (check and made.differs):
-        sys.exit(1)
+        sys.exit(FAILED)
 
 
 @main.command("explore", short_help="Write a page to click through.")
-@click.argument("path", required=False, type=click.Path(path_type=Path))
-@written("Where the page goes.")
-def explore_command(path: Path | None, output: Path, is_json: bool) -> None:
+@many
+@written("Where the page goes: .html.")
+def explore_command(paths: tuple[Path, ...], output: Path, is_json: bool) -> None:
     """Write a page to explore copies and phases with: one file, for any browser, that needs no network.
 
-    PATH is a build log or a file with a graph's dump; without it, the page has the built-in example.
+    PATHS is a build log, a graph's dump or a file that `convert` wrote; or two tensor types, for one retile; or
+    nothing, for the built-in example.
     """
     with input_errors(), progress_bar("listing copies") as progress:
-        explorer.write_page(output, path, progress)
+        chosen_form(None, output, ("html", "htm"))
+        explorer.write_page(output, cases_of(paths), progress)
     say_written(output, is_json)
 
 
@@ -257,8 +318,18 @@ def copy_command(
         else:
             count = count_copy(*types, mapping, **more)
             case = report.CopyCase(f"{source.name} to {destination.name}", *types, mapping)
-            made = count.tile_loads if listed else report.Report("one copy", (report.copy_row("", "", case, count),))
+            row = report.copy_row("", "", case, count)
+            made = count.tile_loads if listed else report.Report("one copy", (row,), _remarks(case, row))
     show(made, form, output)
+
+
+def _remarks(case: report.CopyCase, row: report.Row) -> tuple[str, ...]:
+    """What a count alone does not say of one copy."""
+    remarks = [f"{row.misaligned:,} of the transfers are not whole words"] if row.misaligned else []
+    shape, whole = case.destination.shape, case.source.shape
+    if shape != whole and case.mapping.view is None:
+        remarks.append(f"a crop: {' x '.join(map(str, shape))} of {' x '.join(map(str, whole))} elements")
+    return tuple(remarks)
 
 
 @main.command("shards", short_help="List which tile owns what.")
@@ -324,19 +395,21 @@ def show_command(
 
 
 @main.command("traffic", short_help="Draw who sends how much to whom.")
-@click.argument("path", required=False, type=click.Path(path_type=Path))
+@many
 @written("The picture: .png, .svg, .pdf, ..")
 @click.option("--phase", "chosen", type=int, multiple=True, help="Which phase, counted from 0; may be repeated.")
 @click.option("--all", "is_all", is_flag=True, help=f"Draw all phases, if they are at most {plotting.MOST_PHASES}.")
-def traffic_command(path: Path | None, output: Path, is_json: bool, chosen: tuple[int, ...], is_all: bool) -> None:
+def traffic_command(
+    paths: tuple[Path, ...], output: Path, is_json: bool, chosen: tuple[int, ...], is_all: bool
+) -> None:
     """Draw the words that go from tile to tile, and what each tile sends and receives against the bound.
 
-    PATH is a build log or a file with a graph's dump, as for `report`; without it, the built-in example is drawn. Its
-    phases are counted through all graphs. By default the one with the highest bound is drawn.
+    PATHS is as for `explore`. Phases are counted through all graphs; by default the one with the highest bound is
+    drawn.
     """
     with input_errors(), progress_bar("drawing"):
         plotting.picture_form(output)
-        cases = report.example_cases() if path is None else report.cases_of_file(path)
+        cases = cases_of(paths)
         listed = [(label, phase) for label, phases in cases.graphs for phase in phases if phase.copies]
         phases = [
             (f"phase {n}: {label}, {phase.name}" if label else phase.name, phase.copies)
@@ -359,17 +432,16 @@ def traffic_command(path: Path | None, output: Path, is_json: bool, chosen: tupl
 
 
 @main.command("convert", short_help="Write a log's graphs as one JSON file.")
-@click.argument("path", required=False, type=click.Path(path_type=Path))
+@many
 @written("Where the copies and phases go: .json.")
-def convert_command(path: Path | None, output: Path, is_json: bool) -> None:
-    """Write the copies and phases of a build log or a graph's dump as a JSON file, to keep or to change by hand.
+def convert_command(paths: tuple[Path, ...], output: Path, is_json: bool) -> None:
+    """Write copies and phases as a JSON file, to keep or to change by hand.
 
-    `report`, `traffic`, `explore` and `convert` itself take such a file in the log's place. Without PATH, the built-in
-    example is written.
+    PATHS is as for `explore`. `report`, `traffic`, `explore` and `convert` itself take such a file in a log's place.
     """
     with input_errors():
-        check_target(output)
-        file = (report.example_cases() if path is None else report.cases_of_file(path)).file()
+        chosen_form(None, output, ("json",))
+        file = cases_of(paths).file()
         write_whole(output, msgspec.json.format(msgspec.json.encode(file.to_json())))
     copies = sum(len(phase.copies) for phase in file.phases)
     say_written(output, is_json, types=len(file.types), phases=len(file.phases), copies=copies)
@@ -379,9 +451,10 @@ def convert_command(path: Path | None, output: Path, is_json: bool) -> None:
 @written("Where the type goes: .json.")
 def example_command(output: Path, is_json: bool) -> None:
     """Write a tensor type's JSON form, to be changed by hand: [4608, 4608] F16 in 16x16 blocks over 36 x 40 tiles."""
-    axes = [AxisTiling(0, 36, block_size=16), AxisTiling(1, 40, block_size=16, padding="Zero")]
+    axes = [AxisTiling(0, 36, block_size=16), AxisTiling(1, 40, block_size=16)]
     made = TensorType.tiled([4608, 4608], F16, axes, order=BlockMajor("TransposedMatrix", 16, 16))
     with input_errors():
+        chosen_form(None, output, ("json",))
         write_whole(output, (json.dumps(made.to_json(), indent=2) + "\n").encode())
     say_written(output, is_json, type=str(made))
 

@@ -21,7 +21,7 @@ from .tables import EACH, POSITIVE, SIGNED, STARTS, Int32, Int64, Table, check_c
 Columns = tuple[Int32, Int64, Int64, Int64, Int32, Int64]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class StridedTransfers(Table):
     """A transfer list in strided form: n rows to m destinations, in the list's order.
 

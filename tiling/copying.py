@@ -20,7 +20,7 @@ from .storage import digit_table
 from .tables import EACH, STARTS, Int32, Int64, Table, check_rows, within_memory
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Transfers(Table):
     """A transfer list, as columns in CSR form: n transfers to m destinations, by source tile, then source offset.
 
@@ -66,7 +66,7 @@ class Transfers(Table):
         return f"Transfers({len(self)} to {len(self.destination_tile)} destinations, {exact_sum(self.bytes)} bytes)"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class LocalRuns(Table):
     """Copies inside a tile, as columns of n rows: by tile, source offset, destination offset; all in bytes."""
 
@@ -84,7 +84,7 @@ class LocalRuns(Table):
         return f"LocalRuns({len(self)}, {exact_sum(self.bytes)} bytes)"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Spans(Table):
     """Byte spans of tiles' buffers, as columns of n rows: by tile, then offset."""
 

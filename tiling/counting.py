@@ -21,7 +21,7 @@ from .tables import Int32, Int64, Table, check_rows, within_memory
 CHUNK: Final = 256  # copies that `count_copies` counts in one call of the kernel
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class TileLoads(Table):
     """What each tile of a device has to send and to receive, as columns of n = device tiles rows.
 
@@ -139,7 +139,7 @@ def _count(copy: Retile) -> CopyCount:
     return CopyCount(copy, transfers, local, size, misaligned, sent, received)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class CopyCounts(Table):
     """The totals of many copies, as columns of n rows; see :class:`CopyCount` for what they mean.
 

@@ -119,7 +119,7 @@ def extra(module: str, name: str) -> Any:
         return import_module(module)
     except ImportError as error:
         raise MissingExtraError(
-            f"{module} is not installed",
+            f"{module.partition('.')[0]} is not installed",
             where=f"extra {name}",
             accepted=f"pip install 'tensor-tiling[{name}]'",
         ) from error

@@ -40,7 +40,7 @@ def exact_sum(column: Int64) -> int:
     return (int(((column - low) >> 32).sum()) << 32) + int(low.sum())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ShardTable(Table):
     """The shards of a tensor, as columns; n shards of rank r, by ordinal, then by piece.
 

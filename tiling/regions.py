@@ -17,7 +17,7 @@ import numpy as np
 from . import _fill, _partition
 from ._count import Analysis
 from ._sides import SideTable
-from .errors import CopyError, SizeError
+from .errors import CopyError, LayoutError, SizeError
 from .layout import (
     MAX_SIZE,
     ROW_MAJOR,
@@ -297,6 +297,13 @@ def _view_shape(shape: tuple[int, ...], mapping: CoordinateMapping) -> tuple[int
     return tuple(viewed)
 
 
+def _resolved(type: TensorType, where: str) -> Ownership:
+    try:
+        return resolve(type)
+    except LayoutError as error:
+        raise error.under(where) from None
+
+
 def _check_inside(
     destination: tuple[int, ...], viewed: tuple[int, ...], offsets: tuple[int, ...], outside: str
 ) -> None:
@@ -370,7 +377,7 @@ def check(
     offsets = mapping.offsets or (0,) * source.rank
     _check_inside(destination.shape, viewed, offsets, outside)
     resolved = resolve_staging(source, destination, staging)
-    a, b = resolve(source), resolve(destination)
+    a, b = _resolved(source, "source"), _resolved(destination, "destination")
     carried = prod(min(x.total, y.total) for x, y in zip(a.cuts, b.cuts, strict=True))
     if resolved == "none" and mapping.view is None and carried * a.itemsize > MAX_SIZE:
         raise SizeError(

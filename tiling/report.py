@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from .buffers import execute, pack
 from .copying import CopyPlan, plan_copy
 from .counting import CopyCount, count_copy
-from .errors import FieldError, PolicyError
+from .errors import FieldError, LayoutError, PolicyError
 from .exchange import ExchangePhase
 from .files import file_name
 from .layout import AxisView, CoordinateMapping, OwnerMap, Record, TensorType, read_record
@@ -186,7 +186,8 @@ class Row:
     `transfers`, `local_runs`, and `bytes` are totals; the busiest tiles are given with their 4-byte words; `bound` is
     the endpoint lower bound in words. `status` of a phase is "built" (a log has this count and bound), "differs" (a log
     has this count, and other figures with it), "not built" (no record is like it), or empty where there is no log.
-    `bytes_right` of a copy says whether carrying it out gave the right bytes, if that was asked for.
+    `bytes_right` of a copy says whether carrying it out gave the right bytes, if that was asked for. `misaligned`
+    transfers are not whole words.
     """
 
     graph: str
@@ -206,6 +207,7 @@ class Row:
     status: str = ""
     logged: str = ""
     bytes_right: bool | None = None
+    misaligned: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,6 +294,7 @@ def copy_row(graph: str, phase: str, case: CopyCase, count: CopyCount, verify: b
         count.bytes,
         *_loads(ExchangePhase([count])),
         bytes_right=moves_right(case) if verify else None,
+        misaligned=count.misaligned,
     )
 
 
@@ -338,7 +341,10 @@ def build(
         for phase in phases:
             counts = []
             for case in phase.copies:
-                counts.append(case.count())
+                try:
+                    counts.append(case.count())
+                except LayoutError as error:
+                    raise error.within(f"{phase.name}, {case.name}") from None
                 rows.append(copy_row(graph, phase.name, case, counts[-1], verify))
                 done += 1
                 if progress is not None:
@@ -358,6 +364,7 @@ def build(
                     together.bytes,
                     *_loads(together),
                     *_status(phase, together, log),
+                    misaligned=sum(count.misaligned for count in counts),
                 )
             )
     return Report(title, tuple(rows), tuple(notes), bool(log))

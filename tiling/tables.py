@@ -128,8 +128,16 @@ class Table:
 
     KIND: ClassVar[str]
     """The table's name in files."""
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # columns may be changed
+
     LINE: ClassVar[str] = "transfer"
     """What the number of a row is called where a row with several destinations takes several lines."""
+
+    def __eq__(self, other: object) -> bool:
+        """Whether all columns are equal."""
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(np.array_equal(getattr(self, c.name), getattr(other, c.name)) for c in self._columns())
 
     # Out.
 
