@@ -320,6 +320,20 @@ def test_what_can_only_be_walked_is_given_up():
     halves = tiling.CoordinateMapping((), tiling.AxisView(0, 1, 2))
     with pytest.raises(tiling.SizeError):
         tiling.count_copy(a, b, halves)
+    cuts = [TensorType.tiled([3] * 26, tiling.F8F143(0), dict.fromkeys(range(first, 26, 2), 2)) for first in (0, 1)]
+    lanes = [
+        TensorType.tiled(
+            [3 * 2**40, columns],
+            tiling.F8F143(0),
+            [tiling.AxisTiling(1, 1, block_size=64, padding="Zero")],
+            order=BlockMajor("TransposedMatrix", 64, block),
+        )
+        for columns, block in ((128, 3 * 2**39), (127, 2**39))
+    ]
+    with pytest.raises(tiling.SizeError):
+        tiling.count_copy(*cuts)
+    with pytest.raises(tiling.SizeError):
+        tiling.count_copy(*lanes, tiling.CoordinateMapping((0, 1)), staging="none")
     with pytest.raises(tiling.SizeError):
         StorageMap(ROW_MAJOR, F16, [2**40, 4]).spans([0, 0], [2**40, 2])
 

@@ -175,6 +175,34 @@ def test_counting_long_runs_takes_no_time():
     assert count.transfers == -(-(2**31 * (2**31 - 1)) // 16592)
 
 
+def test_counting_single_elements_takes_no_time():
+    # Lanes along rows against lanes along columns: every byte is a message, none of them a whole word.
+    rows = BlockMajor("Matrix", 32, 2**39)
+    columns = BlockMajor("TransposedMatrix", 2**39, 16)
+    padded = AxisTiling(0, 1, block_size=96, padding="Zero")
+    count = tiling.count_copy(
+        whole([32, 3 * 2**40], F8, order=rows),
+        whole([32, 3 * 2**40], F8, axes=[padded], order=columns),
+        staging="none",
+        destination_owners=OwnerMap(1),
+        device_tiles=2,
+    )
+    assert count.transfers == count.misaligned == 96 * 2**40
+
+
+@pytest.mark.parametrize("tiles", [3, 2**21])
+def test_counting_beside_a_linear_side_takes_no_time_by_its_messages(tiles):
+    # 2^20 rows, each cut in 2^20 parts of two messages: 2^41 of them. Every row has a part on its own tile, or, with
+    # half a row on each of 2^21 tiles, the tiles below 2^20 have one where it is in their half.
+    rows = parts = 2**20
+    line = TensorType.linear([rows, parts * 5000], F32, tiles, 2500)
+    cut = TensorType.tiled([rows, parts * 5000], F32, {1: parts})
+    kept = rows if tiles == 3 else parts // 2
+    for source, destination in ((line, cut), (cut, line)):
+        count = tiling.count_copy(source, destination)
+        assert (count.transfers, count.local_runs) == (2 * (rows * parts - kept), kept)
+
+
 # --- tile numbers, partitions, ranks ---------------------------------------------------------------------------------
 
 

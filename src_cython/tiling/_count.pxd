@@ -43,7 +43,9 @@ cdef struct Work:
     bint cuts
     int line                    # the axis of runs that are lines, -1 for none
     int chain                   # the axis that whole lines are chained along, -1 for none
-    int64_t* lines              # cuts: of runs along the fastest axis (there), times elements elsewhere
+    # Cuts: of runs along the fastest axis (there), times elements elsewhere; beside a linear side, the messages before
+    # each of the last axis' overlaps.
+    int64_t* lines
     int64_t* planes             # cuts: whole lines on the fastest axis, cuts of their chains on the second
     # The amount that each source partition gives and each destination partition takes, per axis.
     int64_t* given[MAX_RANK]

@@ -478,7 +478,7 @@ cdef int decide(Work* w) noexcept nogil:
 
 cdef enum:
     MOST_WORDS = 4      # elements in a word, at most
-    MOST_LINES = 1 << 24    # that an axis may have to be gone through one by one
+    MOST_STEPS = 1 << 30    # what no count goes through one by one: about half a minute
 
 
 cdef inline int64_t line_length(const SideData* s, const SideData* d, int64_t x, int64_t y, int64_t end) noexcept nogil:
@@ -500,15 +500,14 @@ cdef int find_lines(Work* w) noexcept nogil:
     cdef const Overlap* o
     if w.links > 1 or (w.links == 1 and (w.source_step[0] or w.destination_step[0])) or s.rank == 0:
         return WALK
+    if w.links and steps_of_lines(w, a) > MOST_STEPS:
+        return WALK
     for n in range(w.first[a], w.first[a + 1]):
         o = &w.overlaps[n]
         w.lines[n] = w.planes[n] = 0
         if w.links == 0:
             continue            # every element is a message of one word
         w.amount[n] = 0
-        length = min(s.count[0] or d.count[0], d.count[0] or s.count[0])
-        if length and (o.x1 - o.x0) // length > MOST_LINES:
-            return WALK
         x = o.x0
         while x < o.x1:
             y = o.y0 + x - o.x0
@@ -560,15 +559,52 @@ cdef inline int64_t kind_of(const Work* w, int a, const Overlap* o) noexcept nog
     return width(w.s, a, o.source) % words * MOST_WORDS + width(w.d, a, o.destination) % words
 
 
+cdef inline int64_t repeat_of(const Work* w, int a, const Overlap* o) noexcept nogil:
+    """The coordinates of an overlap with which the remainders of an axis begin again, or all that it has."""
+    cdef int64_t words = 4 // w.s.itemsize, length = o.x1 - o.x0
+    if rest_divisor(w.d, a) <= length // words // rest_divisor(w.s, a):
+        return words * rest_divisor(w.s, a) * rest_divisor(w.d, a)
+    return length
+
+
+cdef double steps_of_lines(const Work* w, int line) noexcept nogil:
+    """How many lines and elements it takes, at most, to count aligned messages: of all kinds, and of every tile."""
+    cdef const SideData* s = w.s
+    cdef const SideData* d = w.d
+    cdef int64_t n, steps, most, block = min(s.count[0] or d.count[0], d.count[0] or s.count[0])
+    cdef double combinations = 1, all_ = 0, one = 0
+    cdef bint occurs[MOST_WORDS * MOST_WORDS]
+    cdef int a, k, kinds
+    cdef const Overlap* o
+    for a in range(s.rank):
+        memset(occurs, 0, sizeof(occurs))
+        most = 0
+        for n in range(w.first[a], w.first[a + 1]):
+            o = &w.overlaps[n]
+            occurs[kind_of(w, a, o)] = True
+            if a != line:
+                steps = repeat_of(w, a, o)
+            else:
+                steps = (o.x1 - o.x0) // block + 2 if block else 1
+            all_ += steps
+            most = max(most, steps)
+        kinds = 0
+        for k in range(MOST_WORDS * MOST_WORDS):
+            kinds += occurs[k]
+        combinations *= kinds
+        all_ += MOST_WORDS * MOST_WORDS
+        one += most + MOST_WORDS * MOST_WORDS
+    return combinations * all_ + <double> min(s.tiles, d.tiles) * one
+
+
 cdef int64_t aligned_messages(const Work* w, const int64_t* chosen, const int64_t* kinds) noexcept nogil:
-    """How many messages are whole words at whole words on both sides.
+    """How many messages are whole words at whole words on both sides, where they are lines.
 
     Of one region (an overlap of each axis is `chosen`), or of all whose widths leave certain remainders (`kinds`).
     """
     cdef const SideData* s = w.s
     cdef const SideData* d = w.d
     cdef int64_t words = 4 // s.itemsize, n, x, y, f, g, length, messages, first, period
-    cdef bint lines
     cdef int64_t widths[2][MAX_RANK]
     cdef int64_t strides[2][MAX_DIGITS]
     cdef int64_t sum_[MOST_WORDS][MOST_WORDS]
@@ -594,22 +630,17 @@ cdef int64_t aligned_messages(const Work* w, const int64_t* chosen, const int64_
             o = &w.overlaps[n]
             if chosen == NULL and kind_of(w, a, o) != kinds[a]:
                 continue
-            # Single elements repeat: their remainders have the period of both sides' digits.
-            lines = a == w.line and w.links
-            period = o.x1 - o.x0
-            if not lines and rest_divisor(d, a) <= period // words // rest_divisor(s, a):
-                period = words * rest_divisor(s, a) * rest_divisor(d, a)
+            # Across the lines, remainders repeat: they have the period of both sides' digits.
+            period = o.x1 - o.x0 if a == w.line else repeat_of(w, a, o)
             x = o.x0
             while x < o.x0 + period:
                 y = o.y0 + x - o.x0
-                length = 1
-                if lines:
+                if a == w.line:
                     length = line_length(s, d, x, y, o.x1)
                     messages = (length * s.itemsize + CUT - 1) // CUT - (length % words != 0)
                 else:
+                    length = 1
                     messages = (o.x1 - x - 1) // period + 1
-                    if a == w.line and words > 1:
-                        messages = 0        # shorter than a word
                 here[remainder(s, a, x, strides[0], words)][remainder(d, a, y, strides[1], words)] += messages
                 x += length
         memset(next_, 0, sizeof(next_))
@@ -683,7 +714,9 @@ cdef Region region(const Work* w, const int64_t* chosen) noexcept nogil:
             lines *= w.lines[chosen[a]] if a == w.line else product
             planes *= w.planes[chosen[a]] if a == w.line or a == w.chain else product
         r.pieces += lines + planes
-    r.misaligned = r.pieces - aligned_messages(w, chosen, NULL) if w.uneven else 0
+    r.misaligned = 0
+    if w.uneven:        # single elements are less than a word
+        r.misaligned = r.pieces - (aligned_messages(w, chosen, NULL) if w.links else 0)
     return r
 
 
@@ -714,7 +747,9 @@ cdef Region all_regions(const Work* w) noexcept nogil:
             product *= total
         r.runs -= product
     r.pieces = r.runs + (lines + planes if w.cuts else 0)
-    r.misaligned = r.pieces - all_aligned(w) if w.uneven else 0
+    r.misaligned = 0
+    if w.uneven:
+        r.misaligned = r.pieces - (all_aligned(w) if w.links else 0)
     return r
 
 
@@ -927,7 +962,7 @@ cdef int decide_linear(Work* w, bint to_linear, const int64_t* shape) noexcept n
     cdef const SideData* line = w.d if to_linear else w.s
     cdef const SideData* box = w.s if to_linear else w.d
     cdef int last = line.rank - 1
-    cdef int64_t n, mixed = line.grain | shape[last]
+    cdef int64_t n, mixed = line.grain | shape[last], most = CUT // line.itemsize, messages = 0
     cdef const Overlap* o
     if line.scattered or not runs_along_rows(box):
         return WALK
@@ -938,6 +973,8 @@ cdef int decide_linear(Work* w, bint to_linear, const int64_t* shape) noexcept n
         o = &w.overlaps[n]
         mixed |= o.x0 | o.x1 | o.y0 | width(box, last, o.source if to_linear else o.destination)
         w.longest = max(w.longest, o.x1 - o.x0)
+        w.lines[n] = messages
+        messages += (o.x1 - o.x0 + most - 1) // most
     return WALK if mixed % (4 // line.itemsize) else DONE
 
 
@@ -961,6 +998,21 @@ cdef inline int64_t end_on_line(const Overlap* o, bint to_linear) noexcept nogil
 cdef inline int64_t box_part(const Overlap* o, bint to_linear) noexcept nogil:
     """The axis-tiled side's partition of an overlap."""
     return o.source if to_linear else o.destination
+
+
+cdef inline int64_t overlap_at(const Overlap* overlaps, int64_t low, int64_t high, int64_t x,
+                               bint to_linear) noexcept nogil:
+    """Which of the last axis' overlaps low..high coordinate x is in; they follow each other without a gap."""
+    cdef int64_t middle
+    if end_on_line(&overlaps[low], to_linear) > x:
+        return low
+    while low < high:
+        middle = (low + high) >> 1
+        if end_on_line(&overlaps[middle], to_linear) > x:
+            high = middle
+        else:
+            low = middle + 1
+    return low
 
 
 cdef inline int64_t covered_pieces(const Overlap* o, bint to_linear, int64_t low, int64_t high,
@@ -1006,6 +1058,7 @@ cdef int count_linear(const Work* w, const Device* v, bint to_linear, const int6
     cdef int32_t* memory
     cdef const Overlap* o
     cdef const Overlap* overlaps = w.overlaps + w.first[last]
+    cdef const int64_t* before = w.lines + w.first[last]
     cdef int64_t count = w.first[last + 1] - w.first[last]
     cdef int64_t n, k, i, row = -1, rest, middle, tile, mine, part, size, pieces, low, high, ordinal
     cdef int64_t begin = begin_on_line(overlaps, to_linear) if count else 0
@@ -1036,27 +1089,19 @@ cdef int count_linear(const Work* w, const Device* v, bint to_linear, const int6
                     rest = rest // shape[a]
                     outside = outside or middle < 0
                     at[a] = box_part(&w.overlaps[middle], to_linear) if middle >= 0 else -1
-            # The last axis' overlaps follow each other without a gap, from `begin` to `end`.
             low = max(line.piece_begin[i] - row * columns, begin)
             high = min(line.piece_begin[i + 1] - row * columns, end)
             if outside or low >= high:
                 continue
             # n is the first overlap that [low, high) meets, k the last.
-            while end_on_line(&overlaps[n], to_linear) <= low:
-                n += 1
-            k = n
-            rest = count - 1
-            while k < rest:
-                middle = (k + rest + 1) >> 1
-                if begin_on_line(&overlaps[middle], to_linear) < high:
-                    k = middle
-                else:
-                    rest = middle - 1
+            n = overlap_at(overlaps, n, count - 1, low, to_linear)
+            k = overlap_at(overlaps, n, count - 1, high - 1, to_linear)
             pieces = k - n + 1
             if w.longest > most:
-                pieces = 0
-                for middle in range(n, k + 1):
-                    pieces += covered_pieces(&overlaps[middle], to_linear, low, high, most)
+                pieces = covered_pieces(&overlaps[n], to_linear, low, high, most)
+                if k > n:
+                    pieces += covered_pieces(&overlaps[k], to_linear, low, high, most)
+                    pieces += before[k] - before[n + 1]
             t.transfers += pieces
             t.destinations += pieces * w.d.replicas
             t.elements += high - low
@@ -1068,11 +1113,10 @@ cdef int count_linear(const Work* w, const Device* v, bint to_linear, const int6
                         break
                 else:
                     part = box.partitions[mine * box.rank + last]
-                    middle = n
-                    while middle < k and box_part(&overlaps[middle], to_linear) < part:
-                        middle += 1
-                    o = &overlaps[middle]
-                    if box_part(o, to_linear) == part:
+                    middle = overlap_of(w, last, part, 0) if to_linear else overlap_of(w, last, 0, part)
+                    middle -= w.first[last]
+                    if n <= middle <= k:
+                        o = &overlaps[middle]
                         size = min(high, end_on_line(o, to_linear)) - max(low, begin_on_line(o, to_linear))
                         pieces = covered_pieces(o, to_linear, low, high, most)
                         t.local_runs += 1
