@@ -679,6 +679,18 @@ def test_small_files_of_many_rows_are_refused_before_they_are_read(tmp_path, mon
         Spans.from_parquet(path)
 
 
+def test_small_files_of_other_columns_are_refused_before_they_are_read(tmp_path, monkeypatch):
+    """A file of a few bytes can say the same long text as often as it likes."""
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path, arrow = tmp_path / "table.parquet", made()[Spans].to_arrow()
+    monkeypatch.setattr(parquet.ParquetFile, "read", lambda file: pytest.fail("it is read"))
+    text = pa.array(["x" * 2**20] * len(arrow)).dictionary_encode()
+    for other in (arrow.set_column(0, "tile", text), arrow.replace_schema_metadata(None), arrow.drop_columns("bytes")):
+        parquet.write_table(other, path)
+        with pytest.raises(TableError, match=r"table\.parquet: (schema|tiling\.kind)"):
+            Spans.from_parquet(path)
+
+
 # --- what tables are --------------------------------------------------------------------------------------------------
 
 

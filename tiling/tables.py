@@ -258,13 +258,7 @@ class Table:
         pa = extra("pyarrow", "arrow")
         if not isinstance(table, pa.Table):
             raise FieldError("wrong type", where="table", value=table, accepted="pyarrow.Table")
-        metadata = (table.schema.metadata or {}).items()
-        facts = {key.decode(errors="replace"): fact.decode(errors="replace") for key, fact in metadata}
-        facts = {key.removeprefix(PREFIX): fact for key, fact in facts.items() if key.startswith(PREFIX)}
-        for key, want in (("kind", cls.KIND), ("version", str(VERSION))):
-            if facts.get(key) != want:
-                what = f"another {key} of table" if key in facts else "the metadata of such a table is missing"
-                raise TableError(what, where=PREFIX + key, value=facts.get(key), accepted=want)
+        facts = cls._facts_in(table.schema)
         try:
             table.validate(full=True)
         except pa.ArrowException as error:
@@ -296,6 +290,7 @@ class Table:
             groups = [meta.row_group(i) for i in range(meta.num_row_groups)]
             values = (sum(group.column(i).num_values for group in groups) for i in range(meta.num_columns))
             check_rows(max(values, default=0), "values", 8 * meta.num_columns)
+            cls._facts_in(file.schema_arrow)  # first, as a value of another type may take any memory
             return cls.from_arrow(file.read())
         except LayoutError as error:
             raise error.within(str(path)) from None
@@ -368,13 +363,30 @@ class Table:
         return pa.schema(made)
 
     @classmethod
-    def _columns_in(cls, table: pa.Table) -> dict[str, NDArray[Any]]:
-        """An Arrow table's columns as arrays of their own, each in range."""
+    def _boxes(cls, schema: pa.Schema) -> tuple[list[str], int]:
+        """The names of the boxes' columns, and the rank that an Arrow schema has of them."""
         boxes = [c.name for c in cls._columns() if c.part == "box"]
-        rank = max((getattr(field.type, "list_size", 0) for field in table.schema if field.name in boxes), default=0)
-        for got, want in zip_longest(table.schema, cls._schema(rank)):
+        return boxes, max((getattr(field.type, "list_size", 0) for field in schema if field.name in boxes), default=0)
+
+    @classmethod
+    def _facts_in(cls, schema: pa.Schema) -> dict[str, str]:
+        """What an Arrow schema's metadata says, if it is one of such a table."""
+        metadata = (schema.metadata or {}).items()
+        facts = {key.decode(errors="replace"): fact.decode(errors="replace") for key, fact in metadata}
+        facts = {key.removeprefix(PREFIX): fact for key, fact in facts.items() if key.startswith(PREFIX)}
+        for key, expected in (("kind", cls.KIND), ("version", str(VERSION))):
+            if facts.get(key) != expected:
+                what = f"another {key} of table" if key in facts else "the metadata of such a table is missing"
+                raise TableError(what, where=PREFIX + key, value=facts.get(key), accepted=expected)
+        for got, want in zip_longest(schema, cls._schema(cls._boxes(schema)[1])):
             if got is None or want is None or not got.equals(want):
                 raise TableError("not the columns of such a table", where="schema", value=f"{got}", accepted=f"{want}")
+        return facts
+
+    @classmethod
+    def _columns_in(cls, table: pa.Table) -> dict[str, NDArray[Any]]:
+        """The columns of an Arrow table of the right schema as arrays of their own, each in range."""
+        boxes, rank = cls._boxes(table.schema)
         found: dict[str, NDArray[Any]] = {name: np.empty((len(table), 0), np.int64) for name in boxes}
         for column in cls._columns():
             if column.name not in table.column_names:
