@@ -99,7 +99,7 @@ AXIS = ("format", "layout", "tiling", "axes", 0)
         ((*AXIS, "partitions"), None, [r"axes\[0\]", "missing", "partitions"]),
         ((*AXIS, "colour"), 1, [r"axes\[0\]", "unknown field", "colour"]),
         ((*AXIS, "axis"), {"FromMiddle": 1}, [r"axes\[0\].axis", "FromMiddle", "FromStart, FromEnd"]),
-        ((*AXIS, "axis"), {"FromStart": 0, "FromEnd": 1}, [r"axes\[0\].axis", "one key"]),
+        ((*AXIS, "axis"), {"FromStart": 0, "FromEnd": 1}, [r"axes\[0\].axis", 'FromEnd": 1}, "Linear"']),
         ((*AXIS, "padding"), "Wrap", [r"axes\[0\].padding", "Wrap"]),
         (("format", "precision"), {"F8F143": {}}, ["format.precision", "scale_exponent"]),
         (("format", "precision"), "F8F143", ["format.precision", "F8F143"]),

@@ -396,3 +396,14 @@ def test_what_few_need_is_imported_late():
     loaded = engine.python("import sys, tiling, tiling.cli; print(*sys.modules)").split()
     assert "tiling.cli" in loaded
     assert not LATE & set(loaded)
+
+
+def test_sources_that_are_not_built_say_so(tmp_path):
+    for file in Path(tiling.__file__).parent.glob("*.py"):
+        target = tmp_path / "tiling" / file.name
+        target.parent.mkdir(exist_ok=True)
+        target.write_bytes(file.read_bytes())
+    code = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r})\ntry:\n    import tiling\nexcept ImportError as e: print(e)"
+    )
+    assert "nothing is built here" in engine.python(code)

@@ -1000,3 +1000,17 @@ def test_the_document_has_every_column():
         assert list(told) == [name for name in own if name not in left_out]
         for name, dtype in told.items():
             assert own[name] in dtype
+
+
+@given(strategies.copies())
+def test_tables_are_equal_when_their_columns_are(case):
+    one, other = (tiling.plan_copy(**engine.arguments(case)) for _ in range(2))
+    assert one.transfers == other.transfers
+    assert one.local == other.local
+    assert one.transfers != one.local
+    assert tiling.enumerate_shards(one.source) == tiling.enumerate_shards(one.source)
+    if len(one.transfers):
+        other.transfers.bytes[-1] += 4
+        assert one.transfers != other.transfers
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(one.transfers)

@@ -517,6 +517,8 @@ def print_tables(made: report.Report) -> None:
         rows = [row for row in made.rows if row.graph == graph]
         make = wide_table if console.width >= ROOMY else narrow_table if console.width >= NARROW else stacked
         console.print(make(graph, rows), highlight=False)
+    types = "A type: shape, precision, order, tiles (x replicas), axis/partitions. " if console.width >= ROOMY else ""
+    console.print(f"[dim]{types}Sent, received and bound: words of 4 bytes, of the busiest tile.[/]", highlight=False)
 
 
 def wide_table(graph: str, rows: list[report.Row]) -> Table:

@@ -14,7 +14,7 @@ from .compacting import StridedTransfers, compact
 from .errors import AlignmentError, TooManyTransfersError
 from .layout import CoordinateMapping, OwnerMap, TensorType, check_instance, check_integer
 from .ownership import exact_sum
-from .regions import Retile, Staging, retile
+from .regions import Outside, Retile, Staging, StagingChoice, retile
 from .runs import runs, walked
 from .storage import digit_table
 from .tables import EACH, STARTS, Int32, Int64, Table, check_rows, within_memory
@@ -153,8 +153,8 @@ def plan_copy(
     destination: TensorType,
     mapping: CoordinateMapping | None = None,
     *,
-    staging: str = "auto",
-    outside: str = "error",
+    staging: StagingChoice = "auto",
+    outside: Outside = "error",
     source_owners: OwnerMap | None = None,
     destination_owners: OwnerMap | None = None,
     device_tiles: int | None = None,

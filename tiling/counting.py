@@ -14,7 +14,7 @@ from ._count import count_many
 from .errors import FieldError, LayoutError, TableError
 from .layout import CoordinateMapping, OwnerMap, TensorType, check_instance
 from .ownership import MAX_RANK
-from .regions import Retile, Staging, check, retile, side_table
+from .regions import Outside, Retile, Staging, StagingChoice, check, retile, side_table
 from .runs import runs, walked
 from .tables import Int32, Int64, Table, check_rows, within_memory
 
@@ -108,8 +108,8 @@ def count_copy(
     destination: TensorType,
     mapping: CoordinateMapping | None = None,
     *,
-    staging: str = "auto",
-    outside: str = "error",
+    staging: StagingChoice = "auto",
+    outside: Outside = "error",
     source_owners: OwnerMap | None = None,
     destination_owners: OwnerMap | None = None,
     device_tiles: int | None = None,
@@ -173,8 +173,8 @@ Pair = tuple[TensorType, TensorType] | tuple[TensorType, TensorType, CoordinateM
 def count_copies(
     pairs: Iterable[Pair],
     *,
-    staging: str = "auto",
-    outside: str = "error",
+    staging: StagingChoice = "auto",
+    outside: Outside = "error",
     device_tiles: int | None = None,
     executor: Executor | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -216,7 +216,9 @@ def count_copies(
 
 
 @within_memory
-def _count_chunk(pairs: list[Pair], first: int, staging: str, outside: str, device_tiles: int | None) -> Int64:
+def _count_chunk(
+    pairs: list[Pair], first: int, staging: StagingChoice, outside: Outside, device_tiles: int | None
+) -> Int64:
     """Columns (6, n) in the order of `CopyCounts`."""
     copies = []
     for i, pair in enumerate(pairs):

@@ -109,7 +109,9 @@ def _cases(source: Cases | MidGraph | str | os.PathLike[str] | None) -> Cases:
         return source
     if isinstance(source, MidGraph):
         return cases_of_graphs(source.label or "graph", [source])
-    return cases_of_file(source)
+    if isinstance(source, (str, os.PathLike)):
+        return cases_of_file(source)
+    raise FieldError("not copies to show", where="source", value=source, accepted="Cases, MidGraph, or a file's path")
 
 
 def _described(cases: Cases, progress: Progress | None) -> tuple[dict[str, Any], list[str]]:

@@ -12,7 +12,7 @@ import os
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, cast, get_args
 
 import msgspec
 import msgspec.yaml
@@ -28,8 +28,10 @@ MAX_SIZE: Final = 2**63 - 1
 Padding = Literal["Reject", "Zero"]
 MemoryClass = Literal["Ipu21Standard", "Ipu21Interleaved"]
 
-AMP_ROLES: Final = ("Left", "TransposedLeft", "TransposedRight", "Output", "TransposedOutput")
-BLOCK_KINDS: Final = ("Matrix", "TransposedMatrix")
+AmpRole = Literal["Left", "TransposedLeft", "TransposedRight", "Output", "TransposedOutput"]
+BlockKind = Literal["Matrix", "TransposedMatrix"]
+AMP_ROLES: Final[tuple[str, ...]] = get_args(AmpRole)
+BLOCK_KINDS: Final[tuple[str, ...]] = get_args(BlockKind)
 
 
 # --- checks of single fields -----------------------------------------------------------------------------------------
@@ -116,6 +118,7 @@ class _Variant:
     __slots__ = ("_hash", "_key")
     _key: tuple[Any, ...]
     _hash: int
+    _JSON: str
 
     def __init__(self, *key: Any) -> None:
         object.__setattr__(self, "_key", key)
@@ -159,7 +162,7 @@ def _variant_from_json(kind: Any, obj: Any) -> Any:
         ((tag, content),) = obj.items()
         if content is not None:
             return kind._of_tag(tag, content)
-    raise FieldError("not a variant", value=obj, accepted=f"{kind.__name__}: a name or an object with one key")
+    raise FieldError("not a variant", value=obj, accepted=kind._JSON)
 
 
 def _variant_to_json(value: Any) -> Any:
@@ -184,6 +187,7 @@ class Precision(_Variant):
     """
 
     __slots__ = ()
+    _JSON = '"F16", "F32", {"F8F143": {"scale_exponent": 0}}'
     _ITEMSIZES: Final = {"F16": 2, "F32": 4, "F8F143": 1}
 
     def __init__(self, name: str, scale_exponent: int | None = None) -> None:
@@ -242,6 +246,7 @@ class TensorAxis(_Variant):
     """An axis by its index from the start (0 is first) or from the end (1 is last), or `Linear`: all axes flattened."""
 
     __slots__ = ()
+    _JSON = '{"FromStart": 0}, {"FromEnd": 1}, "Linear"'
 
     def __init__(self, kind: str, index: int | None = None) -> None:
         check_choice(kind, "axis", ("FromStart", "FromEnd", "Linear"))
@@ -304,6 +309,7 @@ class ElementOrder(_Variant):
     """How the elements of one shard follow each other in memory: `RowMajor`, `BlockMajor(..)` or `Amp(role)`."""
 
     __slots__ = ()
+    _JSON = '"RowMajor", {"Amp": "Left"}, {"BlockMajor": {"Matrix": {"row_block": 16, "column_block": 16}}}'
 
     def __init__(self, name: str, row_block: int | None = None, column_block: int | None = None) -> None:
         check_choice(name, "order", ("RowMajor", *BLOCK_KINDS, *AMP_ROLES))
@@ -367,13 +373,17 @@ class ElementOrder(_Variant):
 ROW_MAJOR: Final = ElementOrder("RowMajor")
 
 
-def BlockMajor(kind: str, row_block: int, column_block: int) -> ElementOrder:
-    """Blocks of `row_block` by `column_block` elements; `kind` is "Matrix" or "TransposedMatrix"."""
+def BlockMajor(kind: BlockKind, row_block: int, column_block: int) -> ElementOrder:
+    """Blocks of a matrix: `row_block` rows by `column_block` columns, or, transposed, columns by rows.
+
+    A lane of 32 bytes lies along the block's rows ("Matrix": a lane down a column of the tensor, "TransposedMatrix":
+    along a row of it), so `row_block` is a multiple of the lane's elements.
+    """
     check_choice(kind, "BlockMajor", BLOCK_KINDS)
     return ElementOrder(kind, row_block, column_block)
 
 
-def Amp(role: str) -> ElementOrder:
+def Amp(role: AmpRole) -> ElementOrder:
     """The order of one operand of the matrix unit: Left, TransposedLeft, TransposedRight, Output, TransposedOutput."""
     check_choice(role, "Amp", AMP_ROLES)
     return ElementOrder(role)

@@ -11,7 +11,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable
 from functools import cache, cached_property
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from lark import Lark, Token, Transformer
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
@@ -25,7 +25,11 @@ MAX_DEPTH: Final = 64
 
 # --- what is read ----------------------------------------------------------------------------------------------------
 
-_STAGING: Final = {"DirectRetile": "none", "StageLogicalThenTransform": "auto", "Automatic": "auto"}
+_STAGING: Final[dict[str, Literal["none", "auto"]]] = {
+    "DirectRetile": "none",
+    "StageLogicalThenTransform": "auto",
+    "Automatic": "auto",
+}
 
 
 class MidInput(Struct, frozen=True):
@@ -110,7 +114,7 @@ class Copy(Operation, frozen=True):
     __hash__ = Operation.__hash__  # a class with its own fields would be given one of all of them
 
     @property
-    def staging(self) -> str:
+    def staging(self) -> Literal["none", "auto"]:
         """The policy as a staging: "none" or "auto".
 
         Raises

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import prod
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 import numpy as np
 
@@ -34,8 +34,10 @@ from .storage import REST, digits
 from .tables import Int32, Int64, check_rows
 
 Staging = Literal["none", "source", "destination", "both"]
+StagingChoice = Literal["auto", "none", "source", "destination", "both"]
+Outside = Literal["error", "zero"]
 
-STAGINGS: Final = ("auto", "none", "source", "destination", "both")
+STAGINGS: Final[tuple[str, ...]] = get_args(StagingChoice)
 IDENTITY: Final = CoordinateMapping()
 UNMOVED: Final = OwnerMap()
 
@@ -340,8 +342,8 @@ def check(
     destination: TensorType,
     mapping: CoordinateMapping | None = None,
     *,
-    staging: str = "auto",
-    outside: str = "error",
+    staging: StagingChoice = "auto",
+    outside: Outside = "error",
     source_owners: OwnerMap | None = None,
     destination_owners: OwnerMap | None = None,
     device_tiles: int | None = None,

@@ -25,6 +25,7 @@ from .errors import FieldError, LayoutError, PolicyError
 from .exchange import ExchangePhase
 from .files import file_name
 from .layout import AxisView, CoordinateMapping, OwnerMap, Record, TensorType, read_record
+from .regions import StagingChoice
 
 if TYPE_CHECKING:
     from .buildlog import BuildLog
@@ -47,7 +48,7 @@ class CopyCase:
     source: TensorType
     destination: TensorType
     mapping: CoordinateMapping
-    staging: str = "auto"
+    staging: StagingChoice = "auto"
     source_owners: OwnerMap | None = None
     destination_owners: OwnerMap | None = None
     device_tiles: int | None = None
@@ -121,7 +122,7 @@ class CopyFields(Record, frozen=True, omit_defaults=True):
     destination: str
     offsets: tuple[int, ...] = ()
     view: AxisView | None = None
-    staging: str = "auto"
+    staging: StagingChoice = "auto"
     source_owners: OwnerMap | None = None
     destination_owners: OwnerMap | None = None
     device_tiles: int | None = None
