@@ -9,6 +9,7 @@ import math
 import os
 import random
 import re
+import subprocess
 import sys
 import textwrap
 import time
@@ -826,3 +827,31 @@ def test_commands_with_paths_that_are_none(tmp_path):
     for path in (tmp_path, tmp_path / "missing", tmp_path / ("x" * 5000)):
         assert command("report", path) == 2
         assert command("copy", path, path) == 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a device that is always full")
+@pytest.mark.parametrize(
+    "arguments", [["copy"], ["copy", "--json"], ["copy", "--list"], ["shards"], ["report"]], ids=str
+)
+def test_commands_whose_output_does_not_fit(arguments, tmp_path):
+    path = tmp_path / "type.json"
+    path.write_text(as_text(FULL), "utf-8")
+    files = {"copy": [path, path], "shards": [path], "report": []}[arguments[0]]
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-P", "-m", "tiling.cli", *arguments, *map(str, files)]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert re.fullmatch(r"tiling: error: .*No space left on device\n", done.stderr)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are text elsewhere")
+def test_commands_with_names_that_are_no_text(tmp_path):
+    path, log, page, out = (tmp_path / os.fsdecode(b"\xff" + end) for end in (b".json", b".log", b".html", b".csv"))
+    path.write_text(as_text(FULL), "utf-8")
+    log.write_bytes(LOGS[0].read_bytes())
+    for arguments in (["copy", path, path], ["shards", path], ["report", log]):
+        for more in ([], ["--csv"], ["--json"], ["-o", out]):
+            assert command(*arguments, *more) == 0
+    assert command("example", "-o", path) == 0
+    pytest.importorskip("plotly")
+    assert command("explore", "-o", page) == 0

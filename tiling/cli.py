@@ -63,21 +63,44 @@ class Console(rich_console.Console):
 
 def fail(error: Exception | str) -> NoReturn:
     """One line on standard error, exit status 2."""
-    if isinstance(error, OSError) and error.filename is not None:
-        text = f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError):
+        where = "standard output" if error.filename is None else click.format_filename(error.filename)
+        text = f"{where}: {error.strerror}"
     else:
         text = " ".join(str(error).split())
     click.echo(f"tiling: error: {text}", err=True)
     sys.exit(WRONG)
 
 
-@contextmanager
-def input_errors() -> Iterator[None]:
-    """What is wrong with the input is one line, not a traceback."""
-    try:
-        yield
-    except (LayoutError, OSError) as error:
-        fail(error)
+class Commands(click.Group):
+    """The commands, with exit statuses that say what happened, and one line for every error."""
+
+    def main(self, *args: Any, **more: Any) -> NoReturn:
+        if sys.stdout is None:  # closed: nothing can be printed, and nobody asked for it
+            sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+        try:
+            status = super().main(*args, **{**more, "standalone_mode": False})
+        except click.exceptions.NoArgsIsHelpError as error:
+            error.show()
+            status = WRONG
+        except click.UsageError as error:
+            about = f" (see {error.ctx.command_path} --help)" if error.ctx else ""
+            fail(f"{error.format_message().rstrip('.')}{about}")
+        except (click.Abort, KeyboardInterrupt):
+            click.echo("tiling: interrupted", err=True)
+            status = INTERRUPTED
+        sys.exit(status if isinstance(status, int) else 0)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            made = super().invoke(ctx)
+            sys.stdout.flush()
+            return made
+        except BrokenPipeError:  # whoever reads has had enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(PIPE_CLOSED)
+        except (LayoutError, OSError) as error:
+            fail(error)
 
 
 def formats(command: F) -> F:
@@ -111,8 +134,12 @@ def cases_of(paths: tuple[Path, ...]) -> report.Cases:
     if len(paths) < 2:
         return report.cases_of_file(paths[0]) if paths else report.example_cases()
     source, destination = (read_type(path) for path in paths)
-    case = report.CopyCase(f"{paths[0].name} to {paths[1].name}", source, destination, CoordinateMapping())
+    case = report.CopyCase(_from_to(*paths), source, destination, CoordinateMapping())
     return report.Cases(case.name, (("", (report.PhaseCase("one copy", (case,)),)),))
+
+
+def _from_to(*paths: Path) -> str:
+    return " to ".join(click.format_filename(path, shorten=True) for path in paths)
 
 
 def say_written(output: Path, is_json: bool, **facts: int | str | list[str]) -> None:
@@ -124,7 +151,7 @@ def say_written(output: Path, is_json: bool, **facts: int | str | list[str]) -> 
     words: list[str] = []
     for name, fact in facts.items():
         words += [f"{fact:,} {name}"] if isinstance(fact, int) else [fact] if isinstance(fact, str) else fact
-    click.echo(f"{output}: {', '.join(words)}")
+    click.echo(f"{click.format_filename(output)}: {', '.join(words)}")
 
 
 def chosen_form(form: str | None, output: Path | None, accepted: tuple[str, ...]) -> str | None:
@@ -144,11 +171,8 @@ def show(made: report.Report | tables.Table, form: str | None, output: Path | No
     """Print a report for people; write it, or a table, in a format (CSV by default) to a file or to standard output."""
     if form is None and isinstance(made, report.Report):
         print_tables(made)
-    elif output is None:
-        write(made, form, sys.stdout)
     else:
-        with input_errors():
-            write(made, form, output)
+        write(made, form, sys.stdout if output is None else output)
 
 
 def write(made: report.Report | tables.Table, form: str | None, out: Path | IO[str]) -> None:
@@ -190,37 +214,6 @@ what makes the shell complete names.
 """
 
 
-class Commands(click.Group):
-    """The commands, with exit statuses that say what happened, and one line for every error."""
-
-    def main(self, *args: Any, **more: Any) -> NoReturn:
-        if sys.stdout is None:  # closed: nothing can be printed, and nobody asked for it
-            sys.stdout = open(os.devnull, "w")  # noqa: SIM115
-        try:
-            status = super().main(*args, **{**more, "standalone_mode": False})
-        except click.exceptions.NoArgsIsHelpError as error:
-            error.show()
-            status = WRONG
-        except click.UsageError as error:
-            about = f" (see {error.ctx.command_path} --help)" if error.ctx else ""
-            fail(f"{error.format_message().rstrip('.')}{about}")
-        except (click.Abort, KeyboardInterrupt):
-            click.echo("tiling: interrupted", err=True)
-            status = INTERRUPTED
-        sys.exit(status if isinstance(status, int) else 0)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            made = super().invoke(ctx)
-            sys.stdout.flush()
-            return made
-        except BrokenPipeError:  # whoever reads has enough
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(PIPE_CLOSED)
-        except OSError as error:
-            fail(f"standard output: {error.strerror}")
-
-
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]}, epilog=EPILOG)
 @click.version_option(__version__, prog_name="tiling")
 def main() -> None:
@@ -243,7 +236,7 @@ def report_command(path: Path | None, form: str | None, output: Path | None, che
     PATH is a log (its dumps and exchange phases are found) or a file with a dump `MidGraph { .. }`. Without it, the
     built-in example is reported on: the six exchange phases of a SigLIP MLP for 1,472 tiles.
     """
-    with input_errors(), progress_bar() as progress:
+    with progress_bar() as progress:
         form = chosen_form(form, output, REPORT_FORMS)
         made = report.example(progress, verify) if path is None else report.of_file(path, progress, verify)
     show(made, form, output)
@@ -265,7 +258,7 @@ def explore_command(paths: tuple[Path, ...], output: Path, is_json: bool) -> Non
     PATHS is a build log, a graph's dump or a file that `convert` wrote; or two tensor types, for one retile; or
     nothing, for the built-in example.
     """
-    with input_errors(), progress_bar("listing copies") as progress:
+    with progress_bar("listing copies") as progress:
         chosen_form(None, output, ("html", "htm"))
         explorer.write_page(output, cases_of(paths), progress)
     say_written(output, is_json)
@@ -308,18 +301,17 @@ def copy_command(
     are CSV if nothing else is asked for.
     """
     made: report.Report | tables.Table
-    with input_errors():
-        form = chosen_form(form, output, TABLE_FORMS if listed else REPORT_FORMS)
-        mapping = CoordinateMapping(_numbers("--offsets", offsets), _view(view))
-        types = read_type(source), read_type(destination)
-        more: dict[str, Any] = {"staging": staging, "outside": outside, "device_tiles": device_tiles}
-        if listed == "transfers":
-            made = plan_copy(*types, mapping, **more).transfers
-        else:
-            count = count_copy(*types, mapping, **more)
-            case = report.CopyCase(f"{source.name} to {destination.name}", *types, mapping)
-            row = report.copy_row("", "", case, count)
-            made = count.tile_loads if listed else report.Report("one copy", (row,), _remarks(case, row))
+    form = chosen_form(form, output, TABLE_FORMS if listed else REPORT_FORMS)
+    mapping = CoordinateMapping(_numbers("--offsets", offsets), _view(view))
+    types = read_type(source), read_type(destination)
+    more: dict[str, Any] = {"staging": staging, "outside": outside, "device_tiles": device_tiles}
+    if listed == "transfers":
+        made = plan_copy(*types, mapping, **more).transfers
+    else:
+        count = count_copy(*types, mapping, **more)
+        case = report.CopyCase(_from_to(source, destination), *types, mapping)
+        row = report.copy_row("", "", case, count)
+        made = count.tile_loads if listed else report.Report("one copy", (row,), _remarks(case, row))
     show(made, form, output)
 
 
@@ -345,11 +337,10 @@ def shards_command(
     TYPE is a file with a tensor type's JSON form, or with the same fields in TOML (.toml) or YAML (.yaml, .yml).
     Regions are half-open, START:END on each axis, and +N where N elements of padding follow.
     """
-    with input_errors():
-        form = chosen_form(form, output, TABLE_FORMS)
-        type = read_type(path)
-        owners = None if owner_map is None else read_record(OwnerMap, owner_map)
-        made = enumerate_shards(type, owners, device_tiles)
+    form = chosen_form(form, output, TABLE_FORMS)
+    type = read_type(path)
+    owners = None if owner_map is None else read_record(OwnerMap, owner_map)
+    made = enumerate_shards(type, owners, device_tiles)
     if form is None:
         print_shards(type, made)
     else:
@@ -379,7 +370,7 @@ def show_command(
 
     TYPE is a file with a tensor type's JSON form, or with the same fields in TOML (.toml) or YAML (.yaml, .yml).
     """
-    with input_errors(), progress_bar("drawing"):
+    with progress_bar("drawing"):
         plotting.picture_form(output)
         type = read_type(path)
         owners = None if owner_map is None else read_record(OwnerMap, owner_map)
@@ -407,7 +398,7 @@ def traffic_command(
     PATHS is as for `explore`. Phases are counted through all graphs; by default the one with the highest bound is
     drawn.
     """
-    with input_errors(), progress_bar("drawing"):
+    with progress_bar("drawing"):
         plotting.picture_form(output)
         cases = cases_of(paths)
         listed = [(label, phase) for label, phases in cases.graphs for phase in phases if phase.copies]
@@ -439,10 +430,9 @@ def convert_command(paths: tuple[Path, ...], output: Path, is_json: bool) -> Non
 
     PATHS is as for `explore`. `report`, `traffic`, `explore` and `convert` itself take such a file in a log's place.
     """
-    with input_errors():
-        chosen_form(None, output, ("json",))
-        file = cases_of(paths).file()
-        write_whole(output, msgspec.json.format(msgspec.json.encode(file.to_json())))
+    chosen_form(None, output, ("json",))
+    file = cases_of(paths).file()
+    write_whole(output, msgspec.json.format(msgspec.json.encode(file.to_json())))
     copies = sum(len(phase.copies) for phase in file.phases)
     say_written(output, is_json, types=len(file.types), phases=len(file.phases), copies=copies)
 
@@ -453,9 +443,8 @@ def example_command(output: Path, is_json: bool) -> None:
     """Write a tensor type's JSON form, to be changed by hand: [4608, 4608] F16 in 16x16 blocks over 36 x 40 tiles."""
     axes = [AxisTiling(0, 36, block_size=16), AxisTiling(1, 40, block_size=16)]
     made = TensorType.tiled([4608, 4608], F16, axes, order=BlockMajor("TransposedMatrix", 16, 16))
-    with input_errors():
-        chosen_form(None, output, ("json",))
-        write_whole(output, (json.dumps(made.to_json(), indent=2) + "\n").encode())
+    chosen_form(None, output, ("json",))
+    write_whole(output, (json.dumps(made.to_json(), indent=2) + "\n").encode())
     say_written(output, is_json, type=str(made))
 
 

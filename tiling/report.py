@@ -8,10 +8,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from importlib import resources
-from os import PathLike
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -381,12 +381,12 @@ def example_cases() -> Cases:
     return CaseFile.from_json(resources.files("tiling").joinpath("data", EXAMPLE).read_bytes()).cases()
 
 
-def of_file(path: str | PathLike[str], progress: Progress | None = None, verify: bool = False) -> Report:
+def of_file(path: str | os.PathLike[str], progress: Progress | None = None, verify: bool = False) -> Report:
     """The report on a build log, or on a file with a graph's dump; errors as `cases_of_file`."""
     return cases_of_file(path).report(progress, verify)
 
 
-def cases_of_file(path: str | PathLike[str]) -> Cases:
+def cases_of_file(path: str | os.PathLike[str]) -> Cases:
     """The copies and phases of a build log, of a file with a graph's dump, or of a `CaseFile` (.json, .toml, .yaml).
 
     Raises
@@ -408,7 +408,8 @@ def cases_of_file(path: str | PathLike[str]) -> Cases:
             accepted="a build log, or a dump `MidGraph { .. }`",
         )
     records = [Logged(f"{r.stage} phase {r.phase}", r.transfers, r.endpoint_lower_bound) for r in log.phases]
-    made = cases_of_graphs(f"{path}", log.graphs)
+    title = os.fsencode(path).decode(errors="replace")  # as a name need not be text
+    made = cases_of_graphs(title, log.graphs)
     return replace(made, records=tuple(records), notes=(*_notes(log), *made.notes), log=_facts(log))
 
 
