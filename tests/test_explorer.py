@@ -607,6 +607,16 @@ def test_sizes_that_numbers_do_not_hold(browser, tmp_path):
     browser.check_quiet()
 
 
+def test_padding_that_numbers_do_not_hold(browser, tmp_path):
+    cut = tiling.AxisTiling(0, 2, shard_padding_multiple=2**57, padding="Zero")
+    padded = TensorType.tiled([16], F16, [cut])
+    one = case("padded", padded, padded, destination_owners=OwnerMap(1), staging="both")
+    explorer.write_page(tmp_path / "page.html", report.Cases("huge", (("", (report.PhaseCase("run 0", (one,)),)),)))
+    browser.open(tmp_path / "page.html", "#0.0@1")
+    check_tile(browser, [one], 1)
+    browser.check_quiet()
+
+
 @pytest.mark.parametrize("width", [390, 700, 1280, 1920])
 def test_no_width_cuts_anything_off(browser, example_path, width):
     metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}

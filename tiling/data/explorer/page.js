@@ -505,7 +505,7 @@ function owned(tile) {
 function box(of, rank, shard) {
   const sides = Array.from({ length: rank }, (_, axis) => {
     const [start, end, padded] = ["start", "logical_end", "physical_end"].map(name => of(name)[shard * rank + axis]);
-    return `${start}:${end}${padded > end ? `+${padded - end}` : ""}`;
+    return `${start}:${end}${padded > end ? `+${BigInt(padded) - BigInt(end)}` : ""}`;
   });
   return `[${sides.join(", ")}]`;
 }
