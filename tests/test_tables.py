@@ -307,7 +307,7 @@ def test_parquet_comes_back(tmp_path_factory, table):
     path = tmp_path_factory.getbasetemp() / "table.parquet"
     table.to_parquet(path)
     assert_same(type(table).from_parquet(path), table)
-    assert list(path.parent.glob("table.parquet.*")) == []
+    assert list(path.parent.glob(".*.part")) == []
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -424,9 +424,21 @@ def test_links_and_permissions_are_kept(tmp_path):
     table.to_csv(link)
     assert link.is_symlink()
     assert real.read_text().startswith("tile,offset,bytes\n")
-    plain = tmp_path / "plain"
+    plain, new = tmp_path / "plain", tmp_path / "new.csv"
     plain.write_text("")
-    assert stat.S_IMODE(real.stat().st_mode) == stat.S_IMODE(plain.stat().st_mode)
+    table.to_csv(new)
+    usual = stat.S_IMODE(plain.stat().st_mode)
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (real, new)] == [usual] * 2
+    real.chmod(0o600)
+    table.to_csv(link)
+    assert stat.S_IMODE(real.stat().st_mode) == 0o600
+
+
+@pytest.mark.skipif(not hasattr(os, "pathconf"), reason="does not say how long they may be")
+def test_names_as_long_as_they_may_be(tmp_path):
+    longest = tmp_path / ("x" * (os.pathconf(tmp_path, "PC_NAME_MAX") - 4) + ".csv")
+    made()[Spans].to_csv(longest)
+    assert [path.name for path in tmp_path.iterdir()] == [longest.name]
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -52,9 +53,11 @@ def replacing(path: str | os.PathLike[str], binary: bool = False) -> Iterator[IO
         Naming `path`, if it can't be written.
     """
     target = check_target(path)
-    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    part = target.with_name(f".{secrets.token_hex(8)}.part")  # no longer than the name may be
     try:
         with part.open("wb") if binary else part.open("w", encoding="utf-8", newline="\n") as file:
+            if target.exists():
+                shutil.copymode(target, part)  # who may read it stays as it was
             yield file
         part.replace(target)
     except OSError as error:
