@@ -59,6 +59,22 @@ def case():
     return report.PhaseCase("run 0", (copy,))
 
 
+def test_a_phase_has_copies():
+    with pytest.raises(tiling.FieldError, match=r"run 3: a phase without copies.*at least one"):
+        report.PhaseCase("run 3", ())
+    with pytest.raises(tiling.FieldError, match=r"phases\[1\]\.copies: a phase without copies"):
+        report.CaseFile.from_json(
+            {
+                "title": "",
+                "types": {"a": tiling.TensorType.replicated([4], tiling.F16, 1).to_json()},
+                "phases": [
+                    {"name": "0", "copies": [{"name": "", "source": "a", "destination": "a"}]},
+                    {"name": "1", "copies": []},
+                ],
+            }
+        )
+
+
 @pytest.mark.parametrize(
     ("transfers", "bound", "status", "differs"),
     [(3, 1536, "built", False), (3, 1537, "differs", True), (4, 1536, "not built", True)],

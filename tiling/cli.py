@@ -401,7 +401,7 @@ def traffic_command(
     with progress_bar("drawing"):
         plotting.picture_form(output)
         cases = cases_of(paths)
-        listed = [(label, phase) for label, phases in cases.graphs for phase in phases if phase.copies]
+        listed = [(label, phase) for label, phases in cases.graphs for phase in phases]
         phases = [
             (f"phase {n}: {label}, {phase.name}" if label else phase.name, phase.copies)
             for n, (label, phase) in enumerate(listed)

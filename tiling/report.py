@@ -80,6 +80,10 @@ class PhaseCase:
     copies: tuple[CopyCase, ...]
     logged: Logged | None = None
 
+    def __post_init__(self) -> None:
+        if not self.copies:
+            raise FieldError("a phase without copies", where=self.name, accepted="at least one copy")
+
 
 @dataclass(frozen=True, slots=True)
 class Cases:
@@ -153,6 +157,8 @@ class CaseFile(Record, frozen=True, omit_defaults=True):
     def __post_init__(self) -> None:
         accepted = ", ".join(map(repr, self.types)) or "no types are named"
         for i, phase in enumerate(self.phases):
+            if not phase.copies:
+                raise FieldError("a phase without copies", where=f"phases[{i}].copies", accepted="at least one copy")
             for k, copy in enumerate(phase.copies):
                 for side, name in (("source", copy.source), ("destination", copy.destination)):
                     if name not in self.types:
