@@ -2,6 +2,7 @@
 
 import html.parser
 import json
+import os
 import re
 import shutil
 import sys
@@ -414,7 +415,8 @@ def browser(tmp_path_factory):
     ):
         options.add_argument(f"--{flag}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options, webdriver.ChromeService(found["chromedriver"]))
+    alone = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}  # a sanitizer's, say
+    driver = webdriver.Chrome(options, webdriver.ChromeService(found["chromedriver"], env=alone))
     yield Browser(driver)
     driver.quit()
 
