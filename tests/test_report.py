@@ -360,7 +360,7 @@ def test_interruptions(monkeypatch):
 def test_output_that_cannot_be_written(arguments, tmp_path):
     for name, axis in (("TYPE", 0), ("OTHER", 1)):
         type_file(tmp_path / name, tiling.TensorType.sharded([256, 256], tiling.F16, axis, 64))
-    command = [sys.executable, "-P", "-m", "tiling.cli", *arguments]
+    command = [sys.executable, "-P", "-m", "tiling", *arguments]
 
     def status(shell):
         done = subprocess.run(["sh", "-c", shell, "sh", *command], cwd=tmp_path, capture_output=True, text=True)

@@ -598,7 +598,3 @@ def print_shards(type: TensorType, table: ShardTable) -> None:
     widths = [max(map(len, (name, *column))) for name, column in columns.items()]
     for line in (tuple(columns), *zip(*columns.values(), strict=True)):
         click.echo("  ".join(map(str.rjust, line, widths)))
-
-
-if __name__ == "__main__":
-    main()
