@@ -321,6 +321,11 @@ def test_what_can_only_be_walked_is_given_up():
     halves = tiling.CoordinateMapping((), tiling.AxisView(0, 1, 2))
     with pytest.raises(tiling.SizeError):
         tiling.count_copy(a, b, halves)
+    heads = TensorType.tiled([2**20, 2**21], F16)  # two elements of the first of 2^20 rows, each cut in 2^20 heads
+    with pytest.raises(tiling.SizeError):
+        tiling.count_copy(
+            heads, TensorType.tiled([1, 2], F16), tiling.CoordinateMapping((), tiling.AxisView(1, 0, 2**20))
+        )
     cuts = [TensorType.tiled([3] * 26, tiling.F8F143(0), dict.fromkeys(range(first, 26, 2), 2)) for first in (0, 1)]
     lanes = [
         TensorType.tiled(

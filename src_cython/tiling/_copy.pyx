@@ -219,7 +219,7 @@ cdef bint settle_joint(Walk* w, int64_t z) noexcept nogil:
 
 
 cdef void line_of_joint(Walk* w, const Segment* s, int64_t low, int64_t high, int64_t source) noexcept nogil:
-    """A line along the axis that the joint coordinate moves with."""
+    """A line along the axis that the joint coordinate ascends with."""
     cdef const Problem* p = w.p
     cdef const Segment* j
     cdef const int64_t* strides
@@ -229,8 +229,7 @@ cdef void line_of_joint(Walk* w, const Segment* s, int64_t low, int64_t high, in
         z = w.joint + s.z0 + (low - s.x0) * s.zstep
         k = find(p.joints, 0, p.joint_count, z)
         if k == p.joint_count:
-            if s.zstep > 0:
-                return
+            return
         j = &p.joints[k]
         size = 1
         if j.x0 > z:
@@ -267,6 +266,9 @@ cdef void line(Walk* w, int64_t source) noexcept nogil:
             line_of_joint(w, s, low, high, source + low - begin)
             continue
         if p.joint >= 0 and not settle_joint(w, w.joint + s.z0):
+            w.sink.steps += 1
+            if w.sink.steps > MOST_STEPS:
+                break
             continue
         strides = p.strides + (w.kind + s.kind) * p.rank
         stretch(w, axis, source + low - begin, settled_offset(w, strides, axis, axis), strides, s.y0 + low - s.x0,
