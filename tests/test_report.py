@@ -356,7 +356,14 @@ def test_interruptions(monkeypatch):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="has no full device")
-@pytest.mark.parametrize("arguments", [["report"], ["report", "--json"], ["copy", "TYPE", "OTHER", "--list"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(["report"], ["report", "--json"], ["shards", "TYPE"], ["copy", "TYPE", "OTHER"]),
+        *(["copy", "TYPE", "OTHER", "--json"], ["copy", "TYPE", "OTHER", "--list"]),
+    ],
+    ids=" ".join,
+)
 def test_output_that_cannot_be_written(arguments, tmp_path):
     for name, axis in (("TYPE", 0), ("OTHER", 1)):
         type_file(tmp_path / name, tiling.TensorType.sharded([256, 256], tiling.F16, axis, 64))

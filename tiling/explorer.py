@@ -118,20 +118,20 @@ def _described(cases: Cases, progress: Progress | None) -> tuple[dict[str, Any],
     """The page's facts, and its blocks of columns; copies that are alike in a log's graphs share a block."""
     rows = iter(cases.report().rows)
     total = sum(len(phase.copies) for _, phases in cases.graphs for phase in phases)
-    blocks: dict[str, int] = {}
+    blocks: dict[tuple[str, str], int] = {}  # by the columns' layout, too: the page unpacks a block once
     phases, done = [], 0
     for graph, graph_phases in cases.graphs:
         for phase in graph_phases:
             copies = []
             for case in phase.copies:
                 columns, block = _block(case)
-                number = blocks.setdefault(block, len(blocks))
+                number = blocks.setdefault((block, json.dumps(columns)), len(blocks))
                 copies.append({**_copy_facts(case, next(rows)), "columns": columns, "block": number})
                 done += 1
                 if progress is not None:
                     progress(done, total)
             phases.append({"graph": graph, "name": phase.name, "copies": copies, **_figures(next(rows))})
-    return {"title": cases.title, "notes": cases.notes, "phases": phases}, list(blocks)
+    return {"title": cases.title, "notes": cases.notes, "phases": phases}, [block for block, _ in blocks]
 
 
 def _copy_facts(case: CopyCase, row: Row) -> dict[str, Any]:
