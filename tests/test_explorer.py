@@ -10,7 +10,6 @@ import time
 import zlib
 from base64 import b64decode
 from collections import Counter
-from pathlib import Path
 
 import engine
 import numpy as np
@@ -279,7 +278,9 @@ def test_what_is_wrong_leaves_everything_as_it_was(tmp_path, monkeypatch):
     for source, words in ((log, "column 84"), (bare, "no copies"), (tmp_path / "none", "No such file")):
         with pytest.raises((tiling.LayoutError, OSError), match=words):
             explorer.write_page(out, source)
-    monkeypatch.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    monkeypatch.setattr(
+        "tiling.files.os.replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device"))
+    )
     with pytest.raises(OSError, match="No space"):
         explorer.write_page(out, small_cases())
     assert out.read_text() == "before"

@@ -457,7 +457,7 @@ def test_what_was_there_stays_when_writing_fails(tmp_path, monkeypatch):
     def full(part, target):
         raise OSError(28, "No space left on device", str(part))
 
-    monkeypatch.setattr(Path, "replace", full)
+    monkeypatch.setattr("tiling.files.os.replace", full)
     one_line_on_stderr(run("show", file, "-o", out), f"{out}: No space left")
     monkeypatch.undo()
     assert out.read_bytes() == b"old"

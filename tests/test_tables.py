@@ -385,7 +385,7 @@ def test_a_failure_leaves_what_was_there(write, tmp_path, monkeypatch):
         if before is not None:
             path.write_bytes(before)
         with monkeypatch.context() as patch:
-            patch.setattr(Path, "replace", breaks)
+            patch.setattr("tiling.files.os.replace", breaks)
             with pytest.raises(OSError, match="No space") as raised:
                 getattr(table, write)(path)
             assert raised.value.filename == str(path)

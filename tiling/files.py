@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
-import shutil
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import contextmanager, suppress
 from typing import IO, Any
 
 from .errors import FieldError
@@ -22,7 +20,7 @@ def file_name(path: str | os.PathLike[str]) -> str:
     return name
 
 
-def check_target(path: str | os.PathLike[str]) -> Path:
+def check_target(path: str | os.PathLike[str]) -> str:
     """Where a file may be written: what `path` leads to. Cheap, so that nothing is worked out in vain.
 
     Raises
@@ -33,14 +31,20 @@ def check_target(path: str | os.PathLike[str]) -> Path:
         If a folder is there, or it would be in one that isn't.
     """
     name = file_name(path)
-    target = Path(os.path.realpath(name))
-    if not target.parent.is_dir():
+    target = os.path.realpath(name)
+    if not os.path.isdir(os.path.dirname(target)):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
-    if target.is_dir():
+    if os.path.isdir(target):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
-    if target.exists() and not target.is_file():
+    if os.path.exists(target) and not os.path.isfile(target):
         raise FieldError("not a regular file", where="path", value=name, accepted="a file's path")
     return target
+
+
+def read_whole(path: str | os.PathLike[str]) -> bytes:
+    """What is in a file."""
+    with open(file_name(path), "rb") as file:
+        return file.read()
 
 
 @contextmanager
@@ -53,19 +57,21 @@ def replacing(path: str | os.PathLike[str], binary: bool = False) -> Iterator[IO
         Naming `path`, if it can't be written.
     """
     target = check_target(path)
-    part = target.with_name(f".{secrets.token_hex(8)}.part")  # no longer than the name may be
+    # No longer than the name may be.
+    part = os.path.join(os.path.dirname(target), f".{os.urandom(8).hex()}.part")
     try:
-        with part.open("wb") if binary else part.open("w", encoding="utf-8", newline="\n") as file:
-            if target.exists():
-                shutil.copymode(target, part)  # who may read it stays as it was
+        with open(part, "wb") if binary else open(part, "w", encoding="utf-8", newline="\n") as file:
+            if os.path.exists(target):  # who may read it stays as it was
+                os.chmod(part, stat.S_IMODE(os.stat(target).st_mode))
             yield file
-        part.replace(target)
+        os.replace(part, target)
     except OSError as error:
         if error.errno is not None:
             error.filename, error.filename2 = file_name(path), None
         raise
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            os.unlink(part)
 
 
 def write_whole(path: str | os.PathLike[str], data: bytes) -> None:

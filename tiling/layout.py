@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import operator
 import os
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, cast, get_args
 
 import msgspec
@@ -20,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from .errors import FieldError, LayoutError, extra
-from .files import file_name
+from .files import file_name, read_whole
 
 MAX_TILES: Final = 2**31 - 1
 MAX_SIZE: Final = 2**63 - 1
@@ -704,7 +702,7 @@ def read_type(path: str | os.PathLike[str]) -> TensorType:
 def read_record(kind: type[R], path: str | os.PathLike[str]) -> R:
     """Any value type from a file, as `read_type` reads a tensor type."""
     name = file_name(path)
-    data = Path(name).read_bytes()
+    data = read_whole(name)
     try:
         if name.lower().endswith(".toml"):
             return kind.from_json(_from_toml(data))
@@ -716,6 +714,8 @@ def read_record(kind: type[R], path: str | os.PathLike[str]) -> R:
 
 
 def _from_toml(data: bytes) -> dict[str, Any]:
+    import tomllib  # few types come from such files
+
     try:
         return tomllib.loads(data.decode())
     except (ValueError, RecursionError) as error:

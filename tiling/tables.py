@@ -14,7 +14,6 @@ from dataclasses import dataclass, fields
 from functools import wraps
 from io import BufferedIOBase, RawIOBase
 from itertools import chain, zip_longest
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, ClassVar, Final, Literal, ParamSpec, Self, TypeVar, cast
 
 import numpy as np
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 
 from ._compact import find_descent
 from .errors import BufferShapeError, FieldError, LayoutError, SizeError, TableError, extra
-from .files import file_name, replacing
+from .files import read_whole, replacing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -283,7 +282,7 @@ class Table:
             Without pyarrow.
         """
         pa, parquet = extra("pyarrow", "arrow"), extra("pyarrow.parquet", "arrow")
-        data = Path(file_name(path)).read_bytes()
+        data = read_whole(path)
         try:
             file = parquet.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
             meta = file.metadata
